@@ -1,0 +1,2 @@
+//! The `kausality` command.
+fn main() {}
