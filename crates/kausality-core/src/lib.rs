@@ -1,1 +1,74 @@
-//! Placeholder.
+//! The heart of Kausality: what caused a change, did anybody ask for it, may it happen.
+//!
+//! ```text
+//!  bytes ──Review::parse──▶ Review ──questions──▶ what must be known      the shell fetches it
+//!                             │                          │
+//!                             └────────decide◀──Facts────┘
+//!                                        │
+//!                                        ▼
+//!        Decision { cause, verdict, patch, warnings, audit, effects, trace, explanation }
+//! ```
+//!
+//! Nothing here does I/O, reads a clock or knows a cluster: time, parents and policies are inputs, and so is
+//! not knowing them ([`Parent::Gone`], [`Parent::Unreadable`]). Every rule is one small module, and every
+//! decision carries the list of rules that led to it.
+//!
+//! | question | module |
+//! |---|---|
+//! | what sort of request is this? | [`class`] |
+//! | does it change what is wanted? | [`intent`] |
+//! | who acts? | [`actor`], [`managers`] |
+//! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
+//! | what caused the change? | [`cause`] |
+//! | may it happen? | [`gate`], [`policy`] |
+//! | what follows? | [`decision`], [`patch`], [`explain`] |
+//!
+//! ```
+//! use kausality_core::{Facts, Review, Settings, decide};
+//!
+//! let review = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+//!     "uid": "1", "kind": {"version": "v1", "kind": "ConfigMap"}, "operation": "CREATE",
+//!     "resource": {"version": "v1", "resource": "configmaps"}, "namespace": "default",
+//!     "userInfo": {"username": "alice"},
+//!     "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}}}"#;
+//! let review = Review::parse(review)?;
+//! let settings = Settings::default();
+//! let decision = decide(&review, &Facts::new("2026-01-24T10:30:00Z".parse()?, &settings));
+//!
+//! assert!(decision.verdict.is_allowed());
+//! assert_eq!(decision.trace.unwrap().hops()[0].user, "alice");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod actor;
+mod annotations;
+mod answer;
+pub mod cause;
+mod change;
+mod child;
+pub mod class;
+mod decide;
+pub mod decision;
+pub mod explain;
+mod facts;
+pub mod gate;
+pub mod intent;
+pub mod managers;
+mod mode;
+pub mod patch;
+pub mod phase;
+pub mod policy;
+pub mod review;
+pub mod settle;
+pub mod status;
+pub mod summary;
+mod trace;
+
+pub use change::Drift;
+pub use decide::{decide, is_bound_to_conflict};
+pub use decision::Decision;
+pub use facts::{
+    Exception, Facts, Namespace, Parent, Questions, ScaledObject, Settings, parent_id, questions,
+};
+pub use review::Review;
+pub use summary::Summary;

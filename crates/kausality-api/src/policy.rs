@@ -1,0 +1,107 @@
+//! The `Kausality` kind: what is watched, where, and in which mode.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{mode::Mode, selector::LabelSelector};
+
+/// A policy. Cluster-scoped; several may exist, and the most specific one that matches wins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kausality {
+    /// `kausality.io/v1alpha1`.
+    pub api_version: String,
+    /// `Kausality`.
+    pub kind: String,
+    /// Its name.
+    pub metadata: Metadata,
+    /// What it says.
+    pub spec: KausalitySpec,
+}
+
+/// As much of a policy's metadata as matters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Decides between policies that are equally specific.
+    pub name: String,
+}
+
+/// What a policy says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KausalitySpec {
+    /// The resources it is about.
+    pub resources: Vec<ResourceRule>,
+    /// The namespaces it is about; all, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Namespaces>,
+    /// The objects it is about, by label; all, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object_selector: Option<LabelSelector>,
+    /// The mode, where no override says another.
+    pub mode: Mode,
+    /// Other modes for some of the resources or namespaces; the first that matches wins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+    /// When parents of these resources count as settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+}
+
+/// Resources of some API groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceRule {
+    /// The groups; `""` is the core group.
+    pub api_groups: Vec<String>,
+    /// The plural names, or `*`.
+    pub resources: Vec<String>,
+    /// What `*` does not mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<String>,
+}
+
+/// Namespaces by name or label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespaces {
+    /// These.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Those with these labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+    /// Never these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<String>,
+}
+
+/// Another mode for some of what a policy is about. What is empty matches everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Override {
+    /// In these API groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    /// For these resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// In these namespaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// The mode.
+    pub mode: Mode,
+}
+
+/// When a parent counts as settled at its intent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Settle {
+    /// Once it has been seen in steady state.
+    #[default]
+    Steady,
+    /// As soon as `observedGeneration` equals `generation`: the literal rule, which takes the later steps
+    /// of a rollout for drift.
+    ObservedGeneration,
+}
+
+#[cfg(test)]
+mod tests;

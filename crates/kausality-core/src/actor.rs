@@ -1,0 +1,118 @@
+//! The actor: whether the parent's controller sends a request, or somebody else.
+
+use std::fmt;
+
+use kausality_api::identity::{Hashes, UserHash};
+
+use crate::{managers, review::Request, summary::Summary};
+
+/// Who sends a request, in relation to the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The parent's controller.
+    Controller,
+    /// Somebody else: a person, another controller, a GitOps tool.
+    Other,
+    /// There is no evidence.
+    Unknown,
+}
+
+impl Actor {
+    /// The word for it in outputs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Controller => "Controller",
+            Self::Other => "Other",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The actor, with the evidence that was looked at; the last piece decided.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    /// Who it is.
+    pub actor: Actor,
+    /// What each piece of evidence showed.
+    pub evidence: Vec<String>,
+}
+
+/// Identifies the actor by the first evidence that decides. `updaters` are those of the child as stored.
+#[must_use]
+pub fn identify(
+    request: &Request<'_>,
+    user: UserHash,
+    parent: Option<&Summary>,
+    updaters: &Hashes,
+    creates: bool,
+) -> Identified {
+    let mut evidence = Vec::new();
+    let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
+        .or_else(|| by_managers(request, parent, &mut evidence))
+        .or_else(|| by_updaters(user, updaters, creates, &mut evidence))
+        .unwrap_or(Actor::Unknown);
+    Identified { actor, evidence }
+}
+
+fn controller_if(holds: bool) -> Option<Actor> {
+    Some(if holds { Actor::Controller } else { Actor::Other })
+}
+
+fn by_recorded_controllers(
+    user: UserHash,
+    parent: Option<&Summary>,
+    updaters: &Hashes,
+    evidence: &mut Vec<String>,
+) -> Option<Actor> {
+    let controllers = parent.map(Summary::controllers).unwrap_or_default();
+    if controllers.is_empty() {
+        evidence.push("no controllers are recorded on the parent".to_owned());
+        return None;
+    }
+    let both = controllers.intersection(updaters);
+    let (set, name) = if both.is_empty() { (&controllers, "") } else { (&both, " that update this child") };
+    let is = if set.contains(user) { "is" } else { "is not" };
+    evidence.push(format!("user {user} {is} among the recorded controllers{name} ({set})"));
+    controller_if(set.contains(user))
+}
+
+fn by_managers(request: &Request<'_>, parent: Option<&Summary>, evidence: &mut Vec<String>) -> Option<Actor> {
+    let status_managers = parent.map(|parent| parent.status_managers.as_slice()).unwrap_or_default();
+    if status_managers.is_empty() {
+        evidence.push("no field manager owns the parent's observedGeneration".to_owned());
+        return None;
+    }
+    let Some(manager) = managers::of_request(request) else {
+        evidence.push("the request's field manager is not known".to_owned());
+        return None;
+    };
+    let known = status_managers.join(", ");
+    evidence
+        .push(format!("field manager {manager:?}; the parent's observedGeneration is written by {known:?}"));
+    controller_if(status_managers.contains(&manager))
+}
+
+fn by_updaters(
+    user: UserHash,
+    updaters: &Hashes,
+    creates: bool,
+    evidence: &mut Vec<String>,
+) -> Option<Actor> {
+    if creates {
+        evidence.push("who creates a child is taken for its controller".to_owned());
+        return Some(Actor::Controller);
+    }
+    let Some(only) = updaters.only() else {
+        evidence.push("the child has not exactly one updater".to_owned());
+        return None;
+    };
+    evidence.push(format!("the child's only updater is {only}, the user is {user}"));
+    controller_if(only == user)
+}

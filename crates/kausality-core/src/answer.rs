@@ -1,0 +1,113 @@
+//! What people and the audit log read: denials, warnings, audit entries. All rendered from the decision.
+
+use std::collections::BTreeMap;
+
+use kausality_api::{annotation, text::shorten};
+
+use crate::{
+    cause::Cause,
+    change::Drift,
+    decision::Decision,
+    summary::{ObjectId, Summary},
+};
+
+/// Changes that a denial lists at most.
+const SHOWN_CHANGES: usize = 5;
+
+pub(crate) fn parent_gone(child: &ObjectId) -> String {
+    format!(
+        "kausality: the owner of {child} does not exist any more. Create the owner first, or create the \
+         object without a controller ownerReference."
+    )
+}
+
+pub(crate) fn parent_unreadable(child: &ObjectId, why: &str) -> String {
+    format!(
+        "kausality: the owner of {child} could not be read ({why}), so this change cannot be judged. Try \
+         again; if it lasts, check that Kausality may read the owner's kind."
+    )
+}
+
+pub(crate) fn frozen(parent: &ObjectId, child: &ObjectId, reason: &str) -> String {
+    format!(
+        "kausality: {parent} is frozen {reason}. Nothing below it changes, {child} included. To lift the \
+         freeze: {}",
+        annotate(parent, &format!("{}-", annotation::FREEZE))
+    )
+}
+
+pub(crate) fn rejected(parent: &ObjectId, child: &ObjectId, reason: &str) -> String {
+    format!("kausality: drift of {child}, a child of {parent}, is {reason}")
+}
+
+pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> String {
+    let user = &drift.report.spec.request.user;
+    let verb = match drift.report.spec.request.operation.as_str() {
+        "CREATE" => "creates",
+        "DELETE" => "deletes",
+        _ => "changes",
+    };
+    let generation = parent.generation.map(|generation| format!(r#""generation":{generation},"#));
+    let approval = format!(
+        r#"{}='[{{"apiVersion":"{}","kind":"{}","name":"{}",{}"mode":"once"}}]'"#,
+        annotation::APPROVALS,
+        child.api_version,
+        child.kind,
+        child.name,
+        generation.unwrap_or_default(),
+    );
+    let parent = &parent.id;
+    format!(
+        "kausality: drift {}: {user} {verb} {child} although nobody changed {parent}, which has settled. \
+         Changes: {}. To let it happen once: {}",
+        drift.id(),
+        drift.diff.limited(SHOWN_CHANGES).to_string().replace('\n', "; "),
+        annotate(parent, &approval),
+    )
+}
+
+/// Warnings beyond 120 characters may be cut, so the id comes early.
+pub(crate) fn logged(parent: &ObjectId, child: &ObjectId, id: &str) -> String {
+    format!("kausality: drift {id}: {child} changes although nobody changed {parent}")
+}
+
+pub(crate) fn ignored(keys: &str) -> String {
+    shorten(&format!("kausality: a controller cannot change {keys}: ignored"), 120)
+}
+
+fn annotate(object: &ObjectId, what: &str) -> String {
+    let namespace = match object.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    let kind = match object.group() {
+        "" => object.kind.to_lowercase(),
+        group => format!("{}.{group}", object.kind.to_lowercase()),
+    };
+    format!("kubectl annotate{namespace} {kind}/{} {what}", object.name)
+}
+
+/// The audit entries of a decision. Keys have no slash: the API server rejects those.
+pub(crate) fn audit(decision: &Decision) -> BTreeMap<&'static str, String> {
+    let mut audit = BTreeMap::from([
+        ("decision", decision.verdict.as_str().to_owned()),
+        ("resolution", decision.resolution.as_str().to_owned()),
+    ]);
+    if let Some(cause) = decision.cause {
+        audit.insert("cause", cause.as_str().to_owned());
+        audit.insert("drift", (cause == Cause::Drift).to_string());
+    }
+    if let Some(mode) = decision.mode {
+        audit.insert("mode", mode.to_string());
+    }
+    if let Some(phase) = decision.phase {
+        audit.insert("phase", phase.to_string());
+    }
+    if let Some(rule) = decision.explanation.deciding() {
+        audit.insert("rule", rule.as_str().to_owned());
+    }
+    if let Some(trace) = &decision.trace {
+        audit.insert("trace", trace.encode());
+    }
+    audit
+}

@@ -1,0 +1,130 @@
+//! The object that a request changes, seen from its parent.
+
+use std::collections::BTreeMap;
+
+use kausality_api::{annotation, identity::Hashes, selector::Labels};
+
+use crate::{
+    class::Class,
+    review::{Annotations, Object, Request},
+    summary::{ObjectId, Summary},
+    trace,
+};
+
+/// The object that a request changes: of the request itself or, for `scale`, the object behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Child<'a> {
+    pub id: ObjectId,
+    pub uid: Option<String>,
+    /// The generation before the change.
+    pub generation: Option<i64>,
+    pub deleting: bool,
+    pub has_owner: bool,
+    stored: Stored<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Stored<'a> {
+    Nothing,
+    Object(&'a Annotations<'a>),
+    Summary(&'a Summary),
+}
+
+impl<'a> Child<'a> {
+    /// The child of a request that carries it.
+    pub(crate) fn of(request: &'a Request<'a>) -> Option<Self> {
+        let shown = request.object.as_ref().or(request.old_object.as_ref())?;
+        let old = request.old_object.as_ref();
+        let known = old.unwrap_or(shown);
+        let owner =
+            |object: Option<&Object<'_>>| object.is_some_and(|object| object.metadata.owner.is_some());
+        Some(Self {
+            id: ObjectId {
+                api_version: shown.api_version.to_string(),
+                kind: shown.kind.to_string(),
+                namespace: request.namespace.to_string(),
+                name: known.metadata.any_name().to_owned(),
+            },
+            uid: (!known.metadata.uid.is_empty()).then(|| known.metadata.uid.to_string()),
+            generation: old.and_then(|old| old.metadata.generation),
+            deleting: old.is_some_and(|old| old.metadata.is_deleting()),
+            has_owner: owner(old) || owner(request.object.as_ref()),
+            stored: old.map_or(Stored::Nothing, |old| Stored::Object(&old.metadata.annotations)),
+        })
+    }
+
+    /// The object behind a `scale` request.
+    pub(crate) fn scaled(summary: &'a Summary) -> Self {
+        Self {
+            id: summary.id.clone(),
+            uid: (!summary.uid.is_empty()).then(|| summary.uid.clone()),
+            generation: summary.generation,
+            deleting: summary.deleting,
+            has_owner: summary.owner.is_some(),
+            stored: Stored::Summary(summary),
+        }
+    }
+
+    /// One of Kausality's annotations, as stored.
+    pub(crate) fn stored(&self, key: &str) -> Option<&'a str> {
+        match self.stored {
+            Stored::Nothing => None,
+            Stored::Object(annotations) => annotations.get(key),
+            Stored::Summary(summary) => summary.annotation(key),
+        }
+    }
+
+    /// The labels that it gives to its hop when the request does not carry it.
+    pub(crate) fn trace_labels(&self) -> BTreeMap<String, String> {
+        match self.stored {
+            Stored::Nothing => BTreeMap::new(),
+            Stored::Object(annotations) => trace::labels(annotations.ours()),
+            Stored::Summary(summary) => trace::labels(summary.annotations()),
+        }
+    }
+
+    /// Who changed its intent before.
+    pub(crate) fn updaters(&self) -> Hashes {
+        self.stored(annotation::UPDATERS).map(Hashes::decode).unwrap_or_default()
+    }
+
+    /// Who writes its status.
+    pub(crate) fn controllers(&self) -> Hashes {
+        self.stored(annotation::CONTROLLERS).map(Hashes::decode).unwrap_or_default()
+    }
+
+    /// The generation that the change will give it: the API server counts after admission.
+    pub(crate) fn next_generation(&self, class: Class) -> Option<i64> {
+        match class {
+            Class::Create if lacks_generation(self.id.group(), &self.id.kind) => None,
+            Class::Create => Some(1),
+            Class::Delete => self.generation,
+            _ => self.generation.map(|generation| generation.saturating_add(1)),
+        }
+    }
+}
+
+/// The labels by which policies know the child: the stored ones, so that no request can shed a policy.
+pub(crate) fn labels(request: &Request<'_>) -> Labels {
+    let known = request.old_object.as_ref().or(request.object.as_ref());
+    known.map(|object| object.metadata.labels()).unwrap_or_default()
+}
+
+/// Built-in kinds whose objects have no generation: a CREATE review cannot tell.
+fn lacks_generation(group: &str, kind: &str) -> bool {
+    match group {
+        "" => !matches!(kind, "Pod" | "ReplicationController"),
+        "rbac.authorization.k8s.io"
+        | "storage.k8s.io"
+        | "coordination.k8s.io"
+        | "events.k8s.io"
+        | "certificates.k8s.io"
+        | "node.k8s.io" => true,
+        _ => false,
+    }
+}
+
+/// Whether a change of annotations alone bumps the generation of this kind.
+pub(crate) fn annotations_bump_generation(id: &ObjectId) -> bool {
+    id.group() == "apps" && id.kind == "Deployment"
+}

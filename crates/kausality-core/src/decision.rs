@@ -1,0 +1,136 @@
+//! What a decision consists of.
+
+use std::collections::BTreeMap;
+
+use kausality_api::{approval::Approval, mode::Mode, phase::Phase, trace::Trace};
+
+use crate::{
+    actor::Actor, cause::Cause, change::Drift, class::Class, explain::Explanation, gate::Resolution,
+    patch::Patch, settle::Settled, summary::ObjectId,
+};
+
+/// A decision, with everything that follows from it.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What sort of request it was.
+    pub class: Class,
+    /// Who acted, where there is a parent.
+    pub actor: Option<Actor>,
+    /// The parent's phase, where there is one.
+    pub phase: Option<Phase>,
+    /// Whether the parent was settled, where there is one.
+    pub settled: Option<Settled>,
+    /// What caused the change.
+    pub cause: Option<Cause>,
+    /// Log or enforce.
+    pub mode: Option<Mode>,
+    /// How the gates resolved it.
+    pub resolution: Resolution,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Changes of annotations.
+    pub patch: Patch,
+    /// What the client is told beside the answer.
+    pub warnings: Vec<String>,
+    /// Entries for the API server's audit log.
+    pub audit: BTreeMap<&'static str, String>,
+    /// Writes that must follow.
+    pub effects: Vec<Effect>,
+    /// The trace that the object will carry.
+    pub trace: Option<Trace>,
+    /// The rules that were looked at, and what they saw.
+    pub explanation: Explanation,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may happen.
+    Allow,
+    /// It may happen, but somebody should know.
+    Warn,
+    /// It must not happen.
+    Deny(Denial),
+}
+
+impl Verdict {
+    /// The word for it in outputs and audit entries.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Warn => "warn",
+            Self::Deny(_) => "deny",
+        }
+    }
+
+    /// Whether it may happen.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        !matches!(self, Self::Deny(_))
+    }
+}
+
+/// Why something must not happen, as the API server passes it on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The HTTP status.
+    pub code: u16,
+    /// The status's reason, as Kubernetes names it.
+    pub reason: &'static str,
+    /// What a person should know and can do.
+    pub message: String,
+}
+
+impl Denial {
+    pub(crate) fn forbidden(message: String) -> Self {
+        Self { code: 403, reason: "Forbidden", message }
+    }
+
+    pub(crate) fn invalid(message: String) -> Self {
+        Self { code: 422, reason: "Invalid", message }
+    }
+
+    pub(crate) fn internal(message: String) -> Self {
+        Self { code: 500, reason: "InternalError", message }
+    }
+}
+
+/// A write that must follow a decision. None follows a dry run, nor a request that is bound to fail.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Takes a `once` approval off the parent, BEFORE the request is allowed, by compare-and-swap: if the
+    /// parent is no longer at `resource_version`, read it again and decide again.
+    ConsumeOnce {
+        /// The parent.
+        parent: ObjectId,
+        /// Its uid.
+        uid: String,
+        /// The version that the decision rests on.
+        resource_version: String,
+        /// The approval that is used up.
+        approval: Approval,
+        /// What the parent's annotations must become.
+        annotations: BTreeMap<String, Option<String>>,
+    },
+    /// Enters a drift into the ledger, before the answer goes out.
+    Report(Box<Drift>),
+    /// Writes what a status update showed, AFTER the answer, to kinds that do not keep the patch of one.
+    RecordStatus {
+        /// The object.
+        object: ObjectId,
+        /// Its uid.
+        uid: String,
+        /// What it must carry.
+        annotations: BTreeMap<String, Option<String>>,
+    },
+    /// Writes what a `scale` did to the object behind it, AFTER the answer: its patch cannot reach there.
+    RecordScale {
+        /// The object.
+        object: ObjectId,
+        /// Its uid.
+        uid: String,
+        /// What it must carry.
+        annotations: BTreeMap<String, Option<String>>,
+    },
+}

@@ -1,0 +1,158 @@
+//! What a decision must know beyond its request, and how a shell learns what to fetch.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kausality_api::{mode::Mode, selector::Labels};
+
+use crate::{
+    annotations,
+    class::Class,
+    policy::Policies,
+    review::Request,
+    summary::{ObjectId, Owner, Summary},
+};
+
+/// What holds for every decision, until somebody configures it otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The user names under which Kausality itself writes.
+    pub own_users: BTreeSet<String>,
+    /// The mode where nothing says another.
+    pub default_mode: Mode,
+    /// The `Kausality` policies.
+    pub policies: Policies,
+    /// Goes into the digests that stand for Secret values.
+    pub salt: Vec<u8>,
+}
+
+/// What is known for one decision. Missing knowledge is knowledge too.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// What holds for every decision.
+    pub settings: &'a Settings,
+    /// The parent of the object that is written.
+    pub parent: Parent<'a>,
+    /// The object behind a `scale` request, or why it cannot be read.
+    pub scaled: Option<Result<&'a Summary, String>>,
+    /// The namespace of the object that is written.
+    pub namespace: Option<&'a Namespace>,
+    /// A policy that lets this drift pass.
+    pub exception: Option<Exception>,
+}
+
+impl<'a> Facts<'a> {
+    /// Facts of a request that asks no question.
+    #[must_use]
+    pub fn new(now: Timestamp, settings: &'a Settings) -> Self {
+        Self { now, settings, parent: Parent::None, scaled: None, namespace: None, exception: None }
+    }
+}
+
+/// The parent of an object.
+#[derive(Clone, Debug)]
+pub enum Parent<'a> {
+    /// It has none.
+    None,
+    /// Here it is.
+    Found {
+        /// The parent.
+        summary: &'a Summary,
+        /// The plural name of its kind, which policies know it by; empty if unknown.
+        resource: &'a str,
+    },
+    /// It does not exist any more, or another object has its name.
+    Gone,
+    /// It may exist, but could not be read: why.
+    Unreadable(String),
+}
+
+/// As much of a namespace as matters.
+#[derive(Clone, Debug, Default)]
+pub struct Namespace {
+    /// Its labels.
+    pub labels: Labels,
+    /// Its `kausality.io/mode` annotation.
+    pub mode: Option<String>,
+}
+
+/// A policy that lets a drift pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exception {
+    /// A rule of an `ApprovalPolicy` or `ClusterApprovalPolicy`, as `Kind/name`.
+    Approval(String),
+    /// An active `UpgradeAllowance`, as `Kind/name`.
+    Upgrade(String),
+}
+
+/// What must be known before a request can be decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    /// The parent: its reference, and the namespace in which it is looked for first.
+    pub parent: Option<Owner>,
+    /// The object behind a `scale` request, by resource. Its owner is the parent to ask for next.
+    pub scaled: Option<ScaledObject>,
+    /// The namespace whose labels and mode matter.
+    pub namespace: Option<String>,
+}
+
+/// The object behind a `scale` request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaledObject {
+    /// The API group of the resource.
+    pub group: String,
+    /// The version of the resource.
+    pub version: String,
+    /// The plural name of the resource.
+    pub resource: String,
+    /// The namespace; empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Says what must be known before `request` can be decided. Most requests ask nothing.
+#[must_use]
+pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
+    let namespace = || (!request.namespace.is_empty()).then(|| request.namespace.to_string());
+    match Class::of(request, settings) {
+        Class::Own | Class::Ignored | Class::Status => Questions::default(),
+        Class::Metadata if !annotations::user_annotations_differ(request) => Questions::default(),
+        Class::Metadata => Questions { parent: parent(request), ..Questions::default() },
+        Class::Scale => Questions {
+            scaled: Some(ScaledObject {
+                group: request.resource.group.to_string(),
+                version: request.resource.version.to_string(),
+                resource: request.resource.resource.to_string(),
+                namespace: request.namespace.to_string(),
+                name: request.name.to_string(),
+            }),
+            namespace: namespace(),
+            ..Questions::default()
+        },
+        Class::Create | Class::Update | Class::Delete => {
+            Questions { parent: parent(request), scaled: None, namespace: namespace() }
+        }
+    }
+}
+
+/// The controlling owner: the stored one, so that no request can shed its parent, else the one it adds.
+pub(crate) fn parent(request: &Request<'_>) -> Option<Owner> {
+    let owner = |object: &Option<crate::review::Object<'_>>| {
+        object.as_ref()?.metadata.owner.as_ref().map(Owner::from)
+    };
+    owner(&request.old_object).or_else(|| owner(&request.object))
+}
+
+/// Where a parent may be: a namespaced child's parent is in the same namespace, or cluster-scoped.
+#[must_use]
+pub fn parent_id(owner: &Owner, namespace: &str) -> ObjectId {
+    ObjectId {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        namespace: namespace.to_owned(),
+        name: owner.name.clone(),
+    }
+}

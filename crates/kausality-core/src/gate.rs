@@ -1,0 +1,299 @@
+//! The gates: what may stop or pass a change, in the order in which they are asked.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use kausality_api::{
+    annotation::{APPROVALS, FREEZE, REJECTIONS},
+    approval::{Approval, ApprovalMode, Entries, Entry, Rejection},
+    freeze::Frozen,
+    mode::Mode,
+    trace::HopApproval,
+};
+
+use crate::{
+    cause::Cause,
+    change::Change,
+    child::Child,
+    explain::{Explanation, Rule},
+    facts::Exception,
+    summary::Summary,
+};
+
+/// How a change was resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It needed no gate.
+    Passed,
+    /// The parent is frozen.
+    Frozen,
+    /// A rejection matched.
+    Rejected,
+    /// An approval matched.
+    Approved(Used),
+    /// A policy lets it pass.
+    Excepted(Exception),
+    /// A drift that nothing lets pass, in log mode.
+    Logged,
+    /// A drift that nothing lets pass, in enforce mode.
+    Blocked,
+    /// A child is created for a parent that is gone.
+    ParentGone,
+    /// The parent could not be read.
+    ParentUnreadable,
+}
+
+/// The approval that let a drift pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// The approval.
+    pub approval: Approval,
+    /// Its place in the list on the parent.
+    pub place: usize,
+}
+
+impl Resolution {
+    /// The word for it in outputs and audit entries.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Frozen => "frozen",
+            Self::Rejected => "rejected",
+            Self::Approved(_) => "approved",
+            Self::Excepted(Exception::Approval(_)) => "policy",
+            Self::Excepted(Exception::Upgrade(_)) => "upgrade",
+            Self::Logged => "logged",
+            Self::Blocked => "blocked",
+            Self::ParentGone => "parent-gone",
+            Self::ParentUnreadable => "parent-unreadable",
+        }
+    }
+
+    /// What the trace records of it.
+    pub(crate) fn hop_approval(&self) -> Option<HopApproval> {
+        match self {
+            Self::Approved(Used { approval, .. }) => Some(HopApproval {
+                mode: Some(approval.mode),
+                policy: None,
+                by: approval.by.clone(),
+                reason: approval.reason.clone(),
+            }),
+            Self::Excepted(Exception::Approval(policy) | Exception::Upgrade(policy)) => {
+                Some(HopApproval { mode: None, policy: Some(policy.clone()), by: None, reason: None })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the gates look at.
+pub(crate) struct Passage<'a> {
+    pub cause: Cause,
+    pub parent: &'a Summary,
+    pub child: &'a Child<'a>,
+    pub change: &'a Change<'a>,
+    pub exception: Option<&'a Exception>,
+    pub mode: Mode,
+    pub now: Timestamp,
+}
+
+/// What the gates say, with what a person should know about it.
+pub(crate) struct Outcome {
+    pub resolution: Resolution,
+    /// Why a change was stopped, for the denial.
+    pub reason: String,
+    /// Annotations that could not be understood.
+    pub faults: Vec<String>,
+}
+
+impl Outcome {
+    fn of(resolution: Resolution) -> Self {
+        Self { resolution, reason: String::new(), faults: Vec::new() }
+    }
+}
+
+impl Passage<'_> {
+    /// Asks the gates in order.
+    pub(crate) fn ask(&self, explanation: &mut Explanation) -> Outcome {
+        if self.cause == Cause::Cleanup {
+            explanation.decided_by(Rule::Cause);
+            return Outcome::of(Resolution::Passed);
+        }
+        if let Some(outcome) = self.freeze(explanation) {
+            return outcome;
+        }
+        if self.cause != Cause::Drift {
+            explanation.decided_by(Rule::Cause);
+            return Outcome::of(Resolution::Passed);
+        }
+        if let Some(outcome) = self.rejection(explanation) {
+            return outcome;
+        }
+        let mut outcome = self.approval(explanation);
+        if outcome.resolution == Resolution::Passed {
+            outcome.resolution = self.exception(explanation).unwrap_or_else(|| {
+                explanation.decided_by(Rule::Mode);
+                match self.mode {
+                    Mode::Enforce => Resolution::Blocked,
+                    Mode::Log => Resolution::Logged,
+                }
+            });
+        }
+        outcome
+    }
+
+    fn freeze(&self, explanation: &mut Explanation) -> Option<Outcome> {
+        let frozen = self.parent.annotation(FREEZE).map_or(Frozen::No, Frozen::decode);
+        let (reason, faults) = match frozen {
+            Frozen::No => {
+                explanation.saw(Rule::Freeze, "the parent is not frozen");
+                return None;
+            }
+            Frozen::Yes(freeze) => (freeze.to_string(), Vec::new()),
+            Frozen::Unclear(fault) => (
+                format!("by an annotation that cannot be understood ({fault})"),
+                vec![format!("{FREEZE}: {fault}")],
+            ),
+        };
+        explanation.saw(Rule::Freeze, format!("the parent is frozen {reason}"));
+        explanation.decided_by(Rule::Freeze);
+        Some(Outcome { resolution: Resolution::Frozen, reason, faults })
+    }
+
+    fn rejection(&self, explanation: &mut Explanation) -> Option<Outcome> {
+        let Some(entries) = self.parent.annotation(REJECTIONS).map(Entries::<Rejection>::decode) else {
+            explanation.saw(Rule::Rejection, "none on the parent");
+            return None;
+        };
+        let faults: Vec<String> = entries.faults().map(|fault| format!("{REJECTIONS}: {fault}")).collect();
+        let mut evidence = Vec::new();
+        let matching = entries.valid().find(|(place, entry)| match self.rejection_void(entry) {
+            Some(why) => {
+                evidence.push(format!("entry {}: {why}", place + 1));
+                false
+            }
+            None => true,
+        });
+        let reason = match matching {
+            Some((_, rejection)) => {
+                let by = rejection.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+                format!("rejected{by}: {}", rejection.reason)
+            }
+            // What cannot be understood may have been meant for this change.
+            None if !faults.is_empty() => {
+                format!("rejections that cannot be understood block every drift ({})", faults.join("; "))
+            }
+            None => {
+                explanation.saw_by(Rule::Rejection, "none matches", evidence);
+                return None;
+            }
+        };
+        explanation.saw_by(Rule::Rejection, reason.clone(), evidence);
+        explanation.decided_by(Rule::Rejection);
+        Some(Outcome { resolution: Resolution::Rejected, reason, faults })
+    }
+
+    fn rejection_void(&self, entry: &Rejection) -> Option<String> {
+        self.unrelated(entry)
+            .or_else(|| self.expired(entry.expires))
+            .or_else(|| self.other_diff(entry.diff.as_deref()))
+    }
+
+    fn approval(&self, explanation: &mut Explanation) -> Outcome {
+        let mut outcome = Outcome::of(Resolution::Passed);
+        let Some(entries) = self.parent.annotation(APPROVALS).map(Entries::<Approval>::decode) else {
+            explanation.saw(Rule::Approval, "none on the parent");
+            return outcome;
+        };
+        outcome.faults = entries.faults().map(|fault| format!("{APPROVALS}: {fault}")).collect();
+        let mut evidence = outcome.faults.clone();
+        // Any valid entry will do. One that lasts is taken before one that is used up.
+        let mut best: Option<Used> = None;
+        for (place, approval) in entries.valid() {
+            if let Some(why) = self.approval_void(approval) {
+                evidence.push(format!("entry {}: {why}", place + 1));
+            } else if best.as_ref().is_none_or(|used| used.approval.mode == ApprovalMode::Once)
+                && (best.is_none() || approval.mode != ApprovalMode::Once)
+            {
+                best = Some(Used { approval: approval.clone(), place });
+            }
+        }
+        match best {
+            Some(used) => {
+                let mode = used.approval.mode.as_str();
+                let by = used.approval.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+                explanation.saw_by(
+                    Rule::Approval,
+                    format!("entry {} approves it{by} (mode {mode})", used.place + 1),
+                    evidence,
+                );
+                explanation.decided_by(Rule::Approval);
+                outcome.resolution = Resolution::Approved(used);
+            }
+            None => explanation.saw_by(Rule::Approval, "none is valid for it", evidence),
+        }
+        outcome
+    }
+
+    fn approval_void(&self, entry: &Approval) -> Option<String> {
+        self.unrelated(entry)
+            .or_else(|| self.expired(entry.expires))
+            .or_else(|| self.other_diff(entry.diff.as_deref()))
+            .or_else(|| {
+                let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
+                (!covered).then(|| format!("is for {} only", entry.fields.join(", ")))
+            })
+    }
+
+    fn exception(&self, explanation: &mut Explanation) -> Option<Resolution> {
+        let (policy, upgrade) = match self.exception {
+            Some(Exception::Approval(name)) => (Some(name), None),
+            Some(Exception::Upgrade(name)) => (None, Some(name)),
+            None => (None, None),
+        };
+        for (rule, name) in [(Rule::Policy, policy), (Rule::Upgrade, upgrade)] {
+            match name {
+                Some(name) => {
+                    explanation.saw(rule, format!("{name} lets it pass"));
+                    explanation.decided_by(rule);
+                    break;
+                }
+                None => explanation.saw(rule, "none matches"),
+            }
+        }
+        self.exception.cloned().map(Resolution::Excepted)
+    }
+
+    /// Why an entry does not speak of this child at the parent's present generation.
+    fn unrelated(&self, entry: &impl Entry) -> Option<String> {
+        let child = &self.child.id;
+        if !entry.matches(&child.api_version, &child.kind, &child.name) {
+            let (api_version, kind, name) = entry.subject();
+            return Some(format!("is for {api_version} {kind} {name}"));
+        }
+        let bound = entry.generation()?;
+        match self.parent.generation {
+            Some(generation) if bound == generation => None,
+            Some(generation) => Some(format!("is for generation {bound}, the parent is at {generation}")),
+            None => Some(format!("is for generation {bound}, the parent has none")),
+        }
+    }
+
+    fn expired(&self, expires: Option<Timestamp>) -> Option<String> {
+        let expires = expires.filter(|expires| self.now >= *expires)?;
+        Some(format!("expired at {expires}"))
+    }
+
+    fn other_diff(&self, diff: Option<&str>) -> Option<String> {
+        let wanted = diff?;
+        let actual = self.change.diff().hash();
+        (wanted != actual).then(|| format!("is for the change {wanted}, this one is {actual}"))
+    }
+}

@@ -1,0 +1,56 @@
+//! The mode of a change: the most specific setting wins.
+
+use kausality_api::{annotation, mode::Mode, selector::Labels};
+
+use crate::{actor::Actor, child::Child, class::Class, facts::Facts, policy::Target, review::Request};
+
+/// The mode, where it comes from, and settings that could not be understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub mode: Mode,
+    pub from: String,
+    pub faults: Vec<String>,
+}
+
+pub(crate) fn choose(
+    request: &Request<'_>,
+    class: Class,
+    child: &Child<'_>,
+    actor: Option<Actor>,
+    labels: &Labels,
+    facts: &Facts<'_>,
+) -> Chosen {
+    let mut faults = Vec::new();
+    let mut read = |value: Option<&str>, place: &str| {
+        let fault = |error| faults.push(format!("{} on {place}: {error}", annotation::MODE));
+        value?.parse::<Mode>().map_err(fault).ok()
+    };
+
+    let own = match class {
+        Class::Create => {
+            let sent =
+                request.object.as_ref().and_then(|object| object.metadata.annotations.get(annotation::MODE));
+            // A controller may restrain what it creates, but not exempt it.
+            read(sent, "the new object")
+                .filter(|mode| *mode == Mode::Enforce || actor != Some(Actor::Controller))
+        }
+        _ => read(child.stored(annotation::MODE), "the object"),
+    };
+    let namespace = facts.namespace.and_then(|namespace| namespace.mode.as_deref());
+    let (mode, from) = if let Some(mode) = own {
+        (mode, "the object's annotation".to_owned())
+    } else if let Some(mode) = read(namespace, "the namespace") {
+        (mode, format!("the annotation of namespace {}", request.namespace))
+    } else if let Some((mode, policy)) = facts.settings.policies.mode(&Target {
+        group: &request.resource.group,
+        resource: &request.resource.resource,
+        namespace: &request.namespace,
+        namespace_labels: facts.namespace.map(|namespace| &namespace.labels),
+        labels,
+    }) {
+        (mode, format!("policy {policy}"))
+    } else {
+        (facts.settings.default_mode, "the default".to_owned())
+    };
+    Chosen { mode, from, faults }
+}

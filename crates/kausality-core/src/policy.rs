@@ -1,0 +1,139 @@
+//! The `Kausality` policies, indexed so that a request meets only those that name its resource.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use kausality_api::{
+    mode::Mode,
+    policy::{Kausality, KausalitySpec, Namespaces, Override, Settle},
+    selector::Labels,
+};
+
+/// What a policy may match.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The plural name of the resource.
+    pub resource: &'a str,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// The labels of the namespace.
+    pub namespace_labels: Option<&'a Labels>,
+    /// The labels of the object.
+    pub labels: &'a Labels,
+}
+
+/// All policies.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    all: Vec<Kausality>,
+    by_resource: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
+}
+
+impl Policies {
+    /// Indexes policies.
+    #[must_use]
+    pub fn new(all: Vec<Kausality>) -> Self {
+        let mut by_resource: BTreeMap<String, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
+        for (place, policy) in all.iter().enumerate() {
+            for rule in &policy.spec.resources {
+                for group in &rule.api_groups {
+                    let of_group = by_resource.entry(group.clone()).or_default();
+                    for resource in &rule.resources {
+                        let places = of_group.entry(resource.clone()).or_default();
+                        if !places.contains(&place) {
+                            places.push(place);
+                        }
+                    }
+                }
+            }
+        }
+        Self { all, by_resource }
+    }
+
+    /// The mode that the most specific matching policy gives, with that policy's name.
+    #[must_use]
+    pub fn mode(&self, target: &Target<'_>) -> Option<(Mode, &str)> {
+        let best = self
+            .naming(target.group, target.resource)
+            .filter(|(policy, _)| selects(&policy.spec, target))
+            .filter_map(|(policy, explicit)| {
+                let place = namespace_rank(policy.spec.namespaces.as_ref(), target)?;
+                Some(((place, explicit, Reverse(policy.metadata.name.as_str())), policy))
+            })
+            .max_by_key(|(rank, _)| *rank)?
+            .1;
+        let overridden = best.spec.overrides.iter().find(|entry| applies(entry, target));
+        Some((overridden.map_or(best.spec.mode, |entry| entry.mode), &best.metadata.name))
+    }
+
+    /// When objects of a kind count as settled, by the most specific policy that names it and says so.
+    #[must_use]
+    pub fn settle(&self, group: &str, resource: &str) -> Settle {
+        self.naming(group, resource)
+            .filter_map(|(policy, explicit)| {
+                Some(((explicit, Reverse(policy.metadata.name.as_str())), policy.spec.settle?))
+            })
+            .max_by_key(|(rank, _)| *rank)
+            .map(|(_, settle)| settle)
+            .unwrap_or_default()
+    }
+
+    /// The policies that name a resource, each with whether it does so explicitly.
+    fn naming<'a>(&'a self, group: &str, resource: &str) -> impl Iterator<Item = (&'a Kausality, bool)> {
+        let of_group = self.by_resource.get(group);
+        let named = of_group.and_then(|places| places.get(resource)).into_iter().flatten();
+        let starred = of_group.and_then(|places| places.get("*")).into_iter().flatten();
+        let named = named.filter_map(|place| Some((self.all.get(*place)?, true)));
+        let starred = starred.filter_map(|place| Some((self.all.get(*place)?, false)));
+        named.chain(starred.filter({
+            let (group, resource) = (group.to_owned(), resource.to_owned());
+            move |(policy, _)| star_means(&policy.spec, &group, &resource)
+        }))
+    }
+}
+
+/// Whether some `*` of the policy means this resource.
+fn star_means(spec: &KausalitySpec, group: &str, resource: &str) -> bool {
+    spec.resources.iter().any(|rule| {
+        rule.api_groups.iter().any(|name| name == group)
+            && rule.resources.iter().any(|name| name == "*")
+            && !rule.excluded.iter().any(|name| name == resource)
+    })
+}
+
+fn selects(spec: &KausalitySpec, target: &Target<'_>) -> bool {
+    spec.object_selector.as_ref().is_none_or(|selector| selector.matches(target.labels))
+}
+
+/// How specifically a policy means the target's namespace: by name, by label, or as any; `None`: not at all.
+fn namespace_rank(namespaces: Option<&Namespaces>, target: &Target<'_>) -> Option<u8> {
+    let Some(namespaces) = namespaces else { return Some(0) };
+    let is_target = |name: &String| name == target.namespace;
+    if namespaces.excluded.iter().any(is_target) {
+        return None;
+    }
+    if namespaces.names.is_empty() && namespaces.selector.is_none() {
+        return Some(0);
+    }
+    if target.namespace.is_empty() {
+        return None;
+    }
+    if namespaces.names.iter().any(is_target) {
+        return Some(2);
+    }
+    let labels = target.namespace_labels?;
+    namespaces.selector.as_ref()?.matches(labels).then_some(1)
+}
+
+fn applies(entry: &Override, target: &Target<'_>) -> bool {
+    let within = |names: &[String], name: &str| {
+        names.is_empty() || names.iter().any(|candidate| candidate == name || candidate == "*")
+    };
+    within(&entry.api_groups, target.group)
+        && within(&entry.resources, target.resource)
+        && within(&entry.namespaces, target.namespace)
+}
+
+#[cfg(test)]
+mod tests;

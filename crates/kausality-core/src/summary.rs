@@ -1,0 +1,155 @@
+//! What must be known of an object in its role as a parent: little enough to keep one for each.
+
+use std::collections::BTreeMap;
+
+use kausality_api::{annotation, identity::Hashes};
+use serde_json::value::RawValue;
+
+use crate::{
+    intent::IntentHash,
+    managers,
+    review::{Object, OwnerReference},
+    status::{self, Reading},
+};
+
+/// Names an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectId {
+    /// Its apiVersion.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// Its API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        group(&self.api_version)
+    }
+}
+
+/// The API group of an apiVersion; empty for the core group.
+#[must_use]
+pub fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+impl std::fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// An owner, kept apart from the text that named it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The owner's apiVersion.
+    pub api_version: String,
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name.
+    pub name: String,
+    /// The owner's uid.
+    pub uid: String,
+}
+
+impl From<&OwnerReference<'_>> for Owner {
+    fn from(owner: &OwnerReference<'_>) -> Self {
+        Self {
+            api_version: owner.api_version.to_string(),
+            kind: owner.kind.to_string(),
+            name: owner.name.to_string(),
+            uid: owner.uid.to_string(),
+        }
+    }
+}
+
+/// An object, as its children's decisions see it.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Which one it is.
+    pub id: ObjectId,
+    /// Its uid.
+    pub uid: String,
+    /// The version that was read.
+    pub resource_version: String,
+    /// Its generation, if its kind has one.
+    pub generation: Option<i64>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Hash of its intent.
+    pub intent: IntentHash,
+    /// Its status, read.
+    pub status: Reading,
+    /// The field managers that write its `observedGeneration`.
+    pub status_managers: Vec<String>,
+    /// Its own controlling owner.
+    pub owner: Option<Owner>,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Summary {
+    /// Summarises an object as it is stored.
+    #[must_use]
+    pub fn of(object: &Object<'_>) -> Self {
+        Self::with_status(object, object.status)
+    }
+
+    /// Summarises an object whose status has been written since.
+    #[must_use]
+    pub fn with_status(object: &Object<'_>, status: Option<&RawValue>) -> Self {
+        let metadata = &object.metadata;
+        Self {
+            id: ObjectId {
+                api_version: object.api_version.to_string(),
+                kind: object.kind.to_string(),
+                namespace: metadata.namespace.to_string(),
+                name: metadata.name.to_string(),
+            },
+            uid: metadata.uid.to_string(),
+            resource_version: metadata.resource_version.to_string(),
+            generation: metadata.generation,
+            deleting: metadata.is_deleting(),
+            intent: IntentHash::of(&object.intent),
+            status: status::read(object, status),
+            status_managers: managers::of_status(metadata),
+            owner: metadata.owner.as_ref().map(Owner::from),
+            annotations: (metadata.annotations.ours())
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        }
+    }
+
+    /// One of Kausality's annotations.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
+    }
+
+    /// All of Kausality's annotations.
+    pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Who writes its status, as recorded.
+    #[must_use]
+    pub fn controllers(&self) -> Hashes {
+        self.annotation(annotation::CONTROLLERS).map(Hashes::decode).unwrap_or_default()
+    }
+
+    /// The generation that its controller has acted on: as its status says, else as was recorded.
+    #[must_use]
+    pub fn observed_generation(&self) -> Option<i64> {
+        let recorded = || self.annotation(annotation::OBSERVED_GENERATION)?.parse().ok();
+        self.status.observed_generation.or_else(recorded)
+    }
+}
