@@ -42,7 +42,7 @@ impl<'a> Child<'a> {
             id: ObjectId {
                 api_version: shown.api_version.to_string(),
                 kind: shown.kind.to_string(),
-                namespace: request.namespace.to_string(),
+                namespace: known.metadata.namespace.to_string(),
                 name: known.metadata.any_name().to_owned(),
             },
             uid: (!known.metadata.uid.is_empty()).then(|| known.metadata.uid.to_string()),

@@ -1,5 +1,6 @@
 //! What managed fields tell: who writes a parent's status, and who sends a request.
 
+use jiff::Timestamp;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -62,6 +63,12 @@ pub fn of_status(metadata: &Metadata<'_>) -> Vec<String> {
         }
     }
     managers
+}
+
+/// When an object was last written, as far as its managed fields tell.
+#[must_use]
+pub fn last_write(metadata: &Metadata<'_>) -> Option<Timestamp> {
+    entries(metadata).iter().filter_map(|entry| entry.time.parse().ok()).max()
 }
 
 /// The manager that sends a request: the one it names, else the one whose entry it changes.

@@ -1,2 +1,5 @@
 //! The `kausality` command.
-fn main() {}
+mod replay;
+fn main() {
+    replay::proto(&std::env::args().nth(1).unwrap());
+}

@@ -1,0 +1,361 @@
+//! Decides recorded requests one after the other, in the world that they themselves show.
+
+use jiff::Timestamp;
+use kausality_api::annotation::APPROVALS;
+use kausality_api::approval::{Approval, Entries};
+use kausality_core::{
+    Decision, Facts, Parent, Review, Settings, Summary,
+    class::Class,
+    decide,
+    decision::Effect,
+    gate::Resolution,
+    intent, is_bound_to_conflict, questions,
+    review::{BadReview, Object, Operation, Request},
+    summary::{ObjectId, Owner},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::world::{Found, Key, Stored, World, overlay_after};
+
+/// The engine of a replay.
+#[derive(Debug, Default)]
+pub(crate) struct Engine {
+    settings: Settings,
+    world: World,
+    clock: Option<Timestamp>,
+}
+
+/// A request, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub uid: String,
+    pub operation: Operation,
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub subresource: String,
+    pub user: String,
+    pub outcome: Outcome,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It was decided.
+    Decided(Box<Decision>),
+    /// It cannot be judged from the recording, and why.
+    Unjudged(String),
+}
+
+/// Where a review comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A webhook: objects are as they were before the write.
+    Webhook,
+    /// An audit log: the new object is as it was stored.
+    Audit(Option<Timestamp>),
+}
+
+/// The objects of a review, as text.
+#[derive(Default, Deserialize)]
+struct Texts<'a> {
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "oldObject")]
+    old_object: Option<&'a RawValue>,
+}
+
+impl Engine {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    pub(crate) fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// Decides a review and lets the world go on from there.
+    pub(crate) fn review(&mut self, bytes: &[u8], source: Source) -> Result<Judged, BadReview> {
+        let mut review = Review::parse(bytes)?;
+        let texts = texts(review.text);
+        self.advance_clock(&review.request, source);
+        self.prepare(&mut review.request, &texts, source);
+
+        let decision = self.decide(&review);
+        if !review.request.is_dry_run() && !is_bound_to_conflict(&review.request) {
+            self.go_on(&review.request, &texts, &decision, source);
+        }
+        Ok(judged(&review.request, decision))
+    }
+
+    /// The time of a request is not in it: the newest write that it shows comes closest.
+    fn advance_clock(&mut self, request: &Request<'_>, source: Source) {
+        let shown = match source {
+            Source::Audit(at) => at,
+            Source::Webhook => [&request.object, &request.old_object]
+                .into_iter()
+                .flatten()
+                .filter_map(|object| kausality_core::managers::last_write(&object.metadata))
+                .max(),
+        };
+        self.clock = self.clock.max(shown);
+    }
+
+    /// Brings the world up to what the request shows, and the request's stored object up to what
+    /// Kausality would have written to it.
+    fn prepare(&mut self, request: &mut Request<'_>, texts: &Texts<'_>, source: Source) {
+        if request.sub_resource == "scale" {
+            return;
+        }
+        let (group, kind) = (&request.kind.group, &request.kind.kind);
+        if request.kind.group == *request.resource.group {
+            self.world.learn_kind(group, kind, &request.resource.resource);
+        }
+        if let (Some(old), Some(text)) = (&mut request.old_object, texts.old_object) {
+            self.world.sight(text.get(), old);
+        }
+        if let (Source::Audit(_), Some(old), Some(new)) = (source, &request.old_object, &mut request.object) {
+            // An audit log shows only writes that succeeded, with the version that they led to.
+            new.metadata.resource_version = old.metadata.resource_version.clone();
+        }
+    }
+
+    fn decide(&mut self, review: &Review<'_>) -> Decision {
+        let request = &review.request;
+        let asked = questions(request, &self.settings);
+        let namespace = asked.namespace.as_deref().and_then(|name| self.world.namespace(name));
+        let scaled: Option<Result<Summary, String>> = asked.scaled.as_ref().map(|target| {
+            let key = self.scaled_key(request);
+            let stored = key.as_ref().and_then(|key| self.world.get(key)).and_then(Stored::summary);
+            stored
+                .cloned()
+                .ok_or_else(|| format!("{} {} is not in the recording", target.resource, target.name))
+        });
+        let owner = match &scaled {
+            Some(Ok(summary)) => summary.owner.clone(),
+            Some(Err(_)) => None,
+            None => asked.parent,
+        };
+        let parent = owner.map(|owner| (self.world.parent(&owner, &request.namespace), owner));
+        let parent = match parent {
+            None => Parent::None,
+            Some((Found::Parent(summary, resource), _)) => Parent::Found { summary, resource },
+            Some((Found::Gone, _)) => Parent::Gone,
+            Some((Found::Unseen, Owner { kind, name, .. })) => {
+                Parent::Unreadable(format!("{kind} {name} is not in the recording"))
+            }
+        };
+        let facts = Facts {
+            parent,
+            scaled: scaled.as_ref().map(|scaled| scaled.as_ref().map_err(Clone::clone)),
+            namespace: namespace.as_ref(),
+            ..Facts::new(self.clock.unwrap_or(Timestamp::UNIX_EPOCH), &self.settings)
+        };
+        decide(review, &facts)
+    }
+
+    /// The object behind a `scale` request.
+    fn scaled_key(&self, request: &Request<'_>) -> Option<Key> {
+        Some(Key {
+            group: request.resource.group.to_string(),
+            kind: self.world.kind_of(&request.resource.group, &request.resource.resource)?.to_owned(),
+            namespace: request.namespace.to_string(),
+            name: request.name.to_string(),
+        })
+    }
+
+    /// The recorded cluster let every request pass, so the world goes on with it; but what Kausality would
+    /// have denied leaves none of its annotations.
+    fn go_on(&mut self, request: &Request<'_>, texts: &Texts<'_>, decision: &Decision, source: Source) {
+        let new = request.object.as_ref().zip(texts.object);
+        let old = request.old_object.as_ref().zip(texts.old_object);
+        match (decision.class, old, new) {
+            (Class::Scale, ..) => self.scale(request),
+            (Class::Status, Some((old, old_text)), Some((new, new_text))) => {
+                let overlay = self.overlay(old, request, decision);
+                let written = match source {
+                    Source::Webhook => Stored::new(old_text.get(), old, overlay).with_status(new.status),
+                    Source::Audit(_) => Stored::new(new_text.get(), new, overlay),
+                };
+                self.world.write(Key::of(old), &old.metadata.resource_version, written);
+            }
+            (Class::Metadata | Class::Update | Class::Own, Some((old, _)), Some((new, text)))
+                if request.sub_resource.is_empty() =>
+            {
+                let overlay = self.overlay(old, request, decision);
+                let generation = match source {
+                    Source::Webhook => generation_after(old, new),
+                    Source::Audit(_) => new.metadata.generation,
+                };
+                let written = Stored::new(text.get(), new, overlay).with_generation(generation);
+                if is_released(new) {
+                    self.world.remove(&Key::of(old));
+                } else {
+                    self.world.write(Key::of(old), &old.metadata.resource_version, written);
+                }
+            }
+            (Class::Create | Class::Own, None, Some((new, text))) => {
+                let overlay = match decision.verdict.is_allowed() {
+                    true => overlay_after(request, &decision.patch),
+                    false => Default::default(),
+                };
+                let generation = new.metadata.generation.or(Some(1));
+                self.world.create(text.get(), new, overlay, generation);
+            }
+            (Class::Delete | Class::Own, Some((old, text)), None) => {
+                self.delete(request, old, text.get());
+            }
+            _ => {}
+        }
+        for effect in &decision.effects {
+            self.follow(effect);
+        }
+    }
+
+    fn overlay(&self, old: &Object<'_>, request: &Request<'_>, decision: &Decision) -> super::world::Overlay {
+        if decision.verdict.is_allowed() {
+            return overlay_after(request, &decision.patch);
+        }
+        self.world.get(&Key::of(old)).map(|stored| stored.overlay().clone()).unwrap_or_default()
+    }
+
+    fn scale(&mut self, request: &Request<'_>) {
+        #[derive(Default, Deserialize)]
+        struct Spec {
+            #[serde(default)]
+            replicas: i64,
+        }
+        let spec = request.object.as_ref().and_then(|object| object.intent.field("spec"));
+        let spec: Option<Spec> = spec.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        if let Some(key) = self.scaled_key(request) {
+            self.world.scale(&key, spec.unwrap_or_default().replicas);
+        }
+    }
+
+    fn delete(&mut self, request: &Request<'_>, old: &Object<'_>, text: &str) {
+        let key = Key::of(old);
+        if outlives_deletion(request, old) {
+            let overlay = self.world.get(&key).map(|stored| stored.overlay().clone()).unwrap_or_default();
+            let dying = Stored::new(text, old, overlay).with_deletion();
+            self.world.write(key, &old.metadata.resource_version, dying);
+        } else {
+            self.world.remove(&key);
+        }
+    }
+
+    fn follow(&mut self, effect: &Effect) {
+        match effect {
+            Effect::ConsumeOnce { parent, approval, .. } => {
+                let key = key_of(parent);
+                let text =
+                    self.world.get(&key).and_then(Stored::summary).and_then(|it| it.annotation(APPROVALS));
+                let text = text.map(ToOwned::to_owned);
+                let left = text.as_deref().and_then(|text| without(text, approval));
+                self.world.consume(&key, text.as_deref(), left);
+            }
+            Effect::RecordScale { object, annotations, .. } => {
+                self.world.annotate(&key_of(object), annotations);
+            }
+            // What a status update shows went into its patch.
+            Effect::RecordStatus { .. } | Effect::Report(_) => {}
+        }
+    }
+}
+
+fn texts(review: &str) -> Texts<'_> {
+    #[derive(Deserialize)]
+    struct Envelope<'a> {
+        #[serde(borrow)]
+        request: Texts<'a>,
+    }
+    serde_json::from_str::<Envelope<'_>>(review).map(|envelope| envelope.request).unwrap_or_default()
+}
+
+fn key_of(id: &ObjectId) -> Key {
+    Key {
+        group: id.group().to_owned(),
+        kind: id.kind.clone(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+fn without(text: &str, used: &Approval) -> Option<String> {
+    let entries = Entries::<Approval>::decode(text);
+    let place = entries.valid().find(|(_, approval)| *approval == used).map(|(place, _)| place)?;
+    entries.without(place)
+}
+
+/// The generation that the API server gives to an object after admission.
+fn generation_after(old: &Object<'_>, new: &Object<'_>) -> Option<i64> {
+    let annotated = &*old.kind == "Deployment" && !same_annotations(old, new);
+    let changed = annotated || !intent::same(&old.intent, &new.intent);
+    old.metadata.generation.map(|generation| generation.saturating_add(i64::from(changed)))
+}
+
+fn same_annotations(old: &Object<'_>, new: &Object<'_>) -> bool {
+    use kausality_api::annotation::{Owner, owner};
+    let (old, new) = (&old.metadata.annotations, &new.metadata.annotations);
+    let shown = |(key, _): &(&str, &str)| owner(key) != Owner::System;
+    old.same_others(new) && old.ours().filter(shown).eq(new.ours().filter(shown))
+}
+
+/// Whether an update takes the last finalizer off an object that is being deleted, and so removes it.
+fn is_released(new: &Object<'_>) -> bool {
+    new.metadata.is_deleting() && new.metadata.finalizers.is_empty() && &*new.kind != "Pod"
+}
+
+/// Whether an object is still there after a DELETE: for its finalizers, for those that its propagation
+/// policy adds, or, a running Pod, for its grace period.
+fn outlives_deletion(request: &Request<'_>, old: &Object<'_>) -> bool {
+    let options = request.options.clone().unwrap_or_default();
+    if !old.metadata.finalizers.is_empty() || matches!(&*options.propagation_policy, "Foreground" | "Orphan")
+    {
+        return true;
+    }
+    &*old.kind == "Pod"
+        && !old.metadata.is_deleting()
+        && options.grace_period_seconds != Some(0)
+        && is_bound(old)
+}
+
+/// Whether a Pod is on a node, where a kubelet must stop it.
+fn is_bound(pod: &Object<'_>) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        node_name: String,
+    }
+    let spec = pod.intent.field("spec").and_then(|raw| serde_json::from_str::<Spec>(raw.get()).ok());
+    spec.is_some_and(|spec| !spec.node_name.is_empty())
+}
+
+fn judged(request: &Request<'_>, decision: Decision) -> Judged {
+    let shown = request.old_object.as_ref().or(request.object.as_ref());
+    let api_version = shown.map(|object| object.api_version.to_string()).unwrap_or_default();
+    let name = match (&*request.name, shown) {
+        ("", Some(object)) => object.metadata.any_name().to_owned(),
+        (name, _) => name.to_owned(),
+    };
+    let outcome = match (&decision.resolution, decision.explanation.deciding()) {
+        (Resolution::ParentUnreadable, _) => {
+            let why = decision.explanation.steps().iter().find(|step| step.decided);
+            Outcome::Unjudged(why.map(|step| step.finding.clone()).unwrap_or_default())
+        }
+        _ => Outcome::Decided(Box::new(decision)),
+    };
+    Judged {
+        uid: request.uid.to_string(),
+        operation: request.operation,
+        api_version,
+        kind: request.kind.kind.to_string(),
+        namespace: request.namespace.to_string(),
+        name,
+        subresource: request.sub_resource.to_string(),
+        user: request.user().to_owned(),
+        outcome,
+    }
+}

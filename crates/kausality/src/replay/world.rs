@@ -1,0 +1,418 @@
+//! The cluster as a recording shows it: every live object as it is stored, with the annotations that
+//! Kausality would have written.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+};
+
+use kausality_api::annotation::{self, APPROVALS, MODE, Owner};
+use kausality_core::{
+    Namespace, Summary,
+    review::{Annotations, Object, Request, Text},
+    summary,
+};
+use serde_json::value::RawValue;
+
+/// How many objects with a generated name may wait for their first sighting.
+const MAX_UNNAMED: usize = 4096;
+
+/// Names an object across versions of its API.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub group: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Key {
+    /// The key of an object that a request carries.
+    pub(crate) fn of(object: &Object<'_>) -> Self {
+        Self {
+            group: summary::group(&object.api_version).to_owned(),
+            kind: object.kind.to_string(),
+            namespace: object.metadata.namespace.to_string(),
+            name: object.metadata.name.to_string(),
+        }
+    }
+}
+
+/// Kausality's own annotations of an object.
+pub(crate) type Overlay = BTreeMap<String, String>;
+
+/// An object as it is stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// The object, as last seen whole.
+    text: Box<str>,
+    /// Its status, where that has been written since.
+    status: Option<Box<RawValue>>,
+    /// Its generation, where that has been bumped since.
+    generation: Option<i64>,
+    deleting: bool,
+    /// The uid; a CREATE does not tell it.
+    uid: Option<String>,
+    overlay: Overlay,
+    /// The version that the last write was based on, with the annotations of that time: a review that
+    /// still sees that version shows a state from before the write.
+    before: Option<(String, Overlay)>,
+    /// The approvals from which Kausality would have taken one off, and what would be left of them.
+    consumed: Option<(String, Option<String>)>,
+    summary: OnceCell<Option<Summary>>,
+}
+
+impl Stored {
+    /// An object as a text shows it, stored with these annotations.
+    pub(crate) fn new(text: &str, object: &Object<'_>, overlay: Overlay) -> Self {
+        let uid = &object.metadata.uid;
+        Self {
+            text: text.into(),
+            status: None,
+            generation: object.metadata.generation,
+            deleting: object.metadata.is_deleting(),
+            uid: (!uid.is_empty()).then(|| uid.to_string()),
+            overlay,
+            before: None,
+            consumed: None,
+            summary: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    pub(crate) fn with_generation(mut self, generation: Option<i64>) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    pub(crate) fn with_status(mut self, status: Option<&RawValue>) -> Self {
+        self.status = status.map(ToOwned::to_owned);
+        self
+    }
+
+    pub(crate) fn with_deletion(mut self) -> Self {
+        self.deleting = true;
+        self
+    }
+
+    /// Writes annotations of ours; `None` removes one.
+    pub(crate) fn annotate<'a>(
+        &mut self,
+        annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
+    ) {
+        apply(&mut self.overlay, annotations);
+        self.summary = OnceCell::new();
+    }
+
+    /// What its children's decisions see.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        let summary = self.summary.get_or_init(|| {
+            let mut object = Object::parse(&self.text).ok()?;
+            object.metadata.generation = self.generation;
+            if self.deleting {
+                object.metadata.deletion_timestamp = Some(Text::from(""));
+            }
+            if let Some(uid) = &self.uid {
+                object.metadata.uid = Text::from(uid.as_str());
+            }
+            self.dress(&mut object.metadata.annotations, &self.overlay);
+            let status = self.status.as_deref().or(object.status);
+            Some(Summary::with_status(&object, status))
+        });
+        summary.as_ref()
+    }
+
+    /// Puts our annotations in place of those that the recording shows.
+    fn dress(&self, annotations: &mut Annotations<'_>, overlay: &Overlay) {
+        for key in annotation::SYSTEM {
+            annotations.remove(key);
+        }
+        for (key, value) in overlay {
+            annotations.set(key.clone(), value.clone());
+        }
+        if let Some((before, after)) = &self.consumed
+            && annotations.get(APPROVALS) == Some(before)
+        {
+            match after {
+                Some(after) => annotations.set(APPROVALS.to_owned(), after.clone()),
+                None => annotations.remove(APPROVALS),
+            }
+        }
+    }
+
+    /// The annotations that hold for a review which sees this version of the object.
+    fn overlay_at(&self, resource_version: &str) -> &Overlay {
+        match &self.before {
+            Some((version, overlay)) if version == resource_version => overlay,
+            _ => &self.overlay,
+        }
+    }
+}
+
+/// Changes annotations of ours; `None` removes one.
+pub(crate) fn apply<'a>(
+    overlay: &mut Overlay,
+    annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
+) {
+    for (key, value) in annotations {
+        if annotation::owner(key) != Owner::System {
+            continue;
+        }
+        match value {
+            Some(value) => overlay.insert(key.clone(), value.clone()),
+            None => overlay.remove(key),
+        };
+    }
+}
+
+/// Where a parent was looked for, and what was found.
+pub(crate) enum Found<'a> {
+    /// Here it is, with the plural name of its kind.
+    Parent(&'a Summary, &'a str),
+    /// The recording shows that it went away, or that another object has its name.
+    Gone,
+    /// The recording does not show it.
+    Unseen,
+}
+
+/// All live objects that a recording has shown.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    objects: HashMap<Key, Stored>,
+    /// Uids of objects that went away while something may still refer to them, oldest first. Bounded.
+    departed: VecDeque<String>,
+    departed_uids: HashSet<String>,
+    /// Objects whose generated name is not known yet: their annotations wait for the first sighting.
+    unnamed: VecDeque<(Key, Overlay)>,
+    kinds: HashMap<(String, String), String>,
+    resources: HashMap<(String, String), String>,
+}
+
+const MAX_DEPARTED: usize = 65_536;
+
+impl World {
+    /// Learns which resource a kind is.
+    pub(crate) fn learn_kind(&mut self, group: &str, kind: &str, resource: &str) {
+        let by_kind = (group.to_owned(), kind.to_owned());
+        if self.resources.get(&by_kind).is_none_or(|known| known != resource) {
+            self.kinds.insert((group.to_owned(), resource.to_owned()), kind.to_owned());
+            self.resources.insert(by_kind, resource.to_owned());
+        }
+    }
+
+    /// The kind of a resource, once a request has shown it.
+    pub(crate) fn kind_of(&self, group: &str, resource: &str) -> Option<&str> {
+        self.kinds.get(&(group.to_owned(), resource.to_owned())).map(String::as_str)
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Stored> {
+        self.objects.get(key)
+    }
+
+    /// Takes note of an object that a review shows as stored, and gives the review's copy of it the
+    /// annotations that Kausality would have written.
+    pub(crate) fn sight(&mut self, text: &str, object: &mut Object<'_>) {
+        let key = Key::of(object);
+        let metadata = &mut object.metadata;
+        let known = self
+            .objects
+            .remove(&key)
+            .filter(|stored| stored.uid.as_deref().is_none_or(|uid| uid == &*metadata.uid));
+        let mut stored = match known {
+            Some(known) => {
+                let overlay = known.overlay_at(&metadata.resource_version).clone();
+                known.dress(&mut metadata.annotations, &overlay);
+                let mut seen = Stored::new(text, object, known.overlay);
+                seen.before = known.before;
+                seen.consumed = known.consumed;
+                seen
+            }
+            None => {
+                let overlay = self.christen(&key, &metadata.generate_name).unwrap_or_else(|| {
+                    (metadata.annotations.ours())
+                        .filter(|(key, _)| annotation::owner(key) == Owner::System)
+                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                        .collect()
+                });
+                let seen = Stored::new(text, object, overlay);
+                seen.dress(&mut object.metadata.annotations, &seen.overlay);
+                seen
+            }
+        };
+        stored.summary = OnceCell::new();
+        self.objects.insert(key, stored);
+    }
+
+    /// The annotations of an object that was created with a generated name and is seen for the first time.
+    fn christen(&mut self, key: &Key, generate_name: &str) -> Option<Overlay> {
+        if generate_name.is_empty() {
+            return None;
+        }
+        let waiting = self.unnamed.iter().position(|(unnamed, _)| {
+            unnamed.name == generate_name
+                && unnamed.kind == key.kind
+                && unnamed.namespace == key.namespace
+                && unnamed.group == key.group
+        })?;
+        self.unnamed.remove(waiting).map(|(_, overlay)| overlay)
+    }
+
+    /// Stores an object that is created.
+    pub(crate) fn create(
+        &mut self,
+        text: &str,
+        object: &Object<'_>,
+        overlay: Overlay,
+        generation: Option<i64>,
+    ) {
+        let mut key = Key::of(object);
+        if key.name.is_empty() {
+            key.name = object.metadata.generate_name.to_string();
+            if self.unnamed.len() >= MAX_UNNAMED {
+                self.unnamed.pop_front();
+            }
+            self.unnamed.push_back((key, overlay));
+            return;
+        }
+        // A name that is taken makes the CREATE fail: what is there stays.
+        self.objects
+            .entry(key)
+            .or_insert_with(|| Stored::new(text, object, overlay).with_generation(generation));
+    }
+
+    /// Stores a write to an object that was sighted at `resource_version`.
+    pub(crate) fn write(&mut self, key: Key, resource_version: &str, mut written: Stored) {
+        if let Some(known) = self.objects.remove(&key) {
+            let overlay = known.overlay_at(resource_version).clone();
+            written.before = Some((resource_version.to_owned(), overlay));
+            written.consumed = known.consumed;
+            written.uid = written.uid.or(known.uid);
+        }
+        self.objects.insert(key, written);
+    }
+
+    /// Removes an object.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        let Some(uid) = self.objects.remove(key).and_then(|stored| stored.uid) else { return };
+        if self.departed.len() >= MAX_DEPARTED
+            && let Some(oldest) = self.departed.pop_front()
+        {
+            self.departed_uids.remove(&oldest);
+        }
+        if self.departed_uids.insert(uid.clone()) {
+            self.departed.push_back(uid);
+        }
+    }
+
+    /// Lets go of an object whose state is not known any more.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        self.objects.remove(key);
+    }
+
+    /// Lets go of all objects of a kind in a namespace; of all namespaces, if it is empty.
+    pub(crate) fn forget_all(&mut self, group: &str, kind: &str, namespace: &str) {
+        self.objects.retain(|key, _| {
+            !(key.group == group && key.kind == kind && (namespace.is_empty() || key.namespace == namespace))
+        });
+    }
+
+    /// Looks for the owner of an object in `namespace`. Its uid must match, where it is known.
+    pub(crate) fn parent(&mut self, owner: &summary::Owner, namespace: &str) -> Found<'_> {
+        let group = summary::group(&owner.api_version);
+        let mut other = false;
+        for namespace in [namespace, ""] {
+            let key = Key {
+                group: group.to_owned(),
+                kind: owner.kind.clone(),
+                namespace: namespace.to_owned(),
+                name: owner.name.clone(),
+            };
+            let Some(stored) = self.objects.get_mut(&key) else { continue };
+            match &stored.uid {
+                Some(uid) if *uid != owner.uid => other = true,
+                Some(_) => {}
+                None => {
+                    stored.uid = Some(owner.uid.clone());
+                    stored.summary = OnceCell::new();
+                }
+            }
+            if !other {
+                let resource = self.resources.get(&(key.group.clone(), key.kind.clone()));
+                let summary = self.objects.get(&key).and_then(Stored::summary);
+                return summary.map_or(Found::Unseen, |summary| {
+                    Found::Parent(summary, resource.map(String::as_str).unwrap_or_default())
+                });
+            }
+        }
+        if other || self.departed_uids.contains(&owner.uid) { Found::Gone } else { Found::Unseen }
+    }
+
+    /// A namespace, if the recording has shown it.
+    pub(crate) fn namespace(&self, name: &str) -> Option<Namespace> {
+        let key = Key { kind: "Namespace".to_owned(), name: name.to_owned(), ..Key::default() };
+        let object = Object::parse(&self.objects.get(&key)?.text).ok()?;
+        let mode = object.metadata.annotations.get(MODE).map(ToOwned::to_owned);
+        Some(Namespace { labels: object.metadata.labels(), mode })
+    }
+
+    /// Takes an approval off an object for good: the recording will go on showing it.
+    pub(crate) fn consume(&mut self, key: &Key, before: Option<&str>, after: Option<String>) {
+        let Some(stored) = self.objects.get_mut(key) else { return };
+        if let Some(before) = before {
+            let first = match stored.consumed.take() {
+                Some((first, left)) if left.as_deref() == Some(before) => first,
+                _ => before.to_owned(),
+            };
+            stored.consumed = Some((first, after));
+            stored.summary = OnceCell::new();
+        }
+    }
+
+    /// Changes the replicas of an object, as `scale` does.
+    pub(crate) fn scale(&mut self, key: &Key, replicas: i64) {
+        let Some(stored) = self.objects.get_mut(key) else { return };
+        let Ok(mut object) = serde_json::from_str::<serde_json::Value>(&stored.text) else { return };
+        if let Some(spec) = object.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
+            spec.insert("replicas".to_owned(), replicas.into());
+        }
+        stored.text = object.to_string().into();
+        stored.generation = stored.generation.map(|generation| generation + 1);
+        stored.summary = OnceCell::new();
+    }
+
+    /// Writes annotations of ours to an object.
+    pub(crate) fn annotate<'a>(
+        &mut self,
+        key: &Key,
+        annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
+    ) {
+        if let Some(stored) = self.objects.get_mut(key) {
+            stored.annotate(annotations);
+        }
+    }
+
+    /// How many objects are alive.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+}
+
+/// The annotations that an allowed request leaves on its object, beside those it had.
+pub(crate) fn overlay_after(request: &Request<'_>, patch: &kausality_core::patch::Patch) -> Overlay {
+    let mut overlay = Overlay::new();
+    let sent = request.object.as_ref().map(|object| &object.metadata.annotations);
+    for (key, value) in sent.into_iter().flat_map(Annotations::ours) {
+        if annotation::owner(key) == Owner::System {
+            overlay.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    apply(&mut overlay, &patch.annotations);
+    overlay
+}
