@@ -220,8 +220,7 @@ impl Draft {
         };
         if let Some((summary, resource)) = judged {
             self.find_cause(summary, resource, facts);
-            self.saw(Rule::Mode, format!("{} (from {})", chosen.mode, chosen.from));
-            self.ask_gates(summary, &child, &change, facts);
+            self.ask_gates(summary, &child, &change, (chosen.mode, &chosen.from), facts);
         }
         if self.decision.verdict.is_allowed() {
             self.record(request, &child, user, judged.map(|(summary, _)| summary), facts);
@@ -311,8 +310,15 @@ impl Draft {
         self.decision.cause = Some(cause);
     }
 
-    fn ask_gates(&mut self, parent: &Summary, child: &Child<'_>, change: &Change<'_>, facts: &Facts<'_>) {
-        let (Some(cause), Some(mode)) = (self.decision.cause, self.decision.mode) else { return };
+    fn ask_gates(
+        &mut self,
+        parent: &Summary,
+        child: &Child<'_>,
+        change: &Change<'_>,
+        (mode, mode_from): (Mode, &str),
+        facts: &Facts<'_>,
+    ) {
+        let Some(cause) = self.decision.cause else { return };
         let passage = Passage {
             cause,
             parent,
@@ -320,6 +326,7 @@ impl Draft {
             change,
             exception: facts.exception.as_ref(),
             mode,
+            mode_from,
             now: facts.now,
         };
         let outcome = passage.ask(&mut self.decision.explanation);

@@ -101,6 +101,8 @@ pub(crate) struct Passage<'a> {
     pub change: &'a Change<'a>,
     pub exception: Option<&'a Exception>,
     pub mode: Mode,
+    /// Where the mode comes from, for people.
+    pub mode_from: &'a str,
     pub now: Timestamp,
 }
 
@@ -139,6 +141,7 @@ impl Passage<'_> {
         let mut outcome = self.approval(explanation);
         if outcome.resolution == Resolution::Passed {
             outcome.resolution = self.exception(explanation).unwrap_or_else(|| {
+                explanation.saw(Rule::Mode, format!("{} (from {})", self.mode, self.mode_from));
                 explanation.decided_by(Rule::Mode);
                 match self.mode {
                     Mode::Enforce => Resolution::Blocked,

@@ -41,8 +41,9 @@ pub fn read(object: &Object<'_>, status: Option<&RawValue>) -> Reading {
     let common: Common = status.map(parse).unwrap_or_default();
     let standing =
         builtin::standing(object, status, &common.conditions).unwrap_or_else(|| common.conditions.standing());
+    let native = common.observed_generation.or_else(|| builtin::counts_generations(object).then_some(0));
     Reading {
-        observed_generation: common.observed_generation.or_else(|| common.conditions.observed_generation()),
+        observed_generation: native.or_else(|| common.conditions.observed_generation()),
         standing,
         ready: common.conditions.is_true("Initialized") || common.conditions.is_true("Ready"),
     }

@@ -1,5 +1,13 @@
 //! The `kausality` command.
-mod replay;
-fn main() {
-    replay::proto(&std::env::args().nth(1).unwrap());
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use kausality::Cli;
+
+fn main() -> ExitCode {
+    Cli::parse().run().unwrap_or_else(|error| {
+        anstream::eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
 }

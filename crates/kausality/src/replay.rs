@@ -1,43 +1,332 @@
-//! `kausality replay`.
-mod engine;
+//! `kausality replay`: recorded requests in, decisions out.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use kausality_api::mode::Mode;
+use kausality_core::{Settings, cause::Cause, policy::Policies, review::BadReview};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+pub mod audit;
+pub mod engine;
+pub mod input;
+mod policies;
+pub mod row;
+pub mod summary;
+mod table;
 mod world;
-use engine::*;
-use std::io::BufRead;
-pub(crate) fn proto(path: &str) {
-    let policy = std::env::args().nth(2);
-    let mut settings = kausality_core::Settings::default();
-    if policy.is_some() {
-        let p: kausality_api::policy::Kausality = serde_json::from_str(r#"{"apiVersion":"a","kind":"Kausality","metadata":{"name":"l"},"spec":{"mode":"log","settle":"observedGeneration","resources":[{"apiGroups":["","apps","batch","example.com"],"resources":["*"]}]}}"#).unwrap();
-        settings.policies = kausality_core::policy::Policies::new(vec![p]);
+
+use audit::Told;
+use engine::{Engine, Judged, Source};
+use input::Input;
+use row::Row;
+use summary::Summary;
+pub use table::object;
+
+/// Decide recorded requests, as Kausality would have.
+#[derive(Debug, Args)]
+pub struct Replay {
+    #[command(flatten)]
+    recording: Recording,
+
+    /// How decisions are shown
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Show only these decisions
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+
+    /// Show updates of status and metadata in the table too
+    #[arg(long)]
+    all: bool,
+
+    /// Exit with 1 if there is any
+    #[arg(long, value_enum)]
+    fail_on: Option<FailOn>,
+}
+
+/// What is replayed, and under which rules.
+#[derive(Debug, Args)]
+pub struct Recording {
+    /// AdmissionReviews or audit.k8s.io/v1 events: JSON files, folders of them, or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// The mode where no annotation or policy says another
+    #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
+    mode: ModeArgument,
+
+    /// A file of Kausality policies, YAML or JSON; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeArgument {
+    Log,
+    Enforce,
+}
+
+/// How decisions are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs: one JSON object a line.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Only {
+    /// Drifts
+    Drift,
+    /// Denials
+    Deny,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A drift
+    Drift,
+    /// A denial
+    Deny,
+}
+
+impl Recording {
+    fn settings(&self) -> Result<Settings> {
+        let default_mode = match self.mode {
+            ModeArgument::Log => Mode::Log,
+            ModeArgument::Enforce => Mode::Enforce,
+        };
+        Ok(Settings {
+            default_mode,
+            policies: Policies::new(policies::load(&self.policy)?),
+            ..Settings::default()
+        })
     }
-    let mut e = Engine::new(settings);
-    for (n, line) in std::io::BufReader::new(std::fs::File::open(path).unwrap()).lines().enumerate() {
-        let line = line.unwrap();
-        let j = e.review(line.as_bytes(), Source::Webhook).unwrap();
-        match j.outcome {
-            Outcome::Decided(d) => println!(
-                "{} {} {} {} {} {:?} {:?} {:?} {:?} {:?} {} | {:?} {:?}",
-                n + 1,
-                j.operation.as_str(),
-                j.kind,
-                j.name,
-                j.user,
-                d.class,
-                d.actor,
-                d.phase,
-                d.settled,
-                d.cause,
-                d.verdict.as_str(),
-                d.trace.map(|t| t
-                    .hops()
-                    .iter()
-                    .map(|h| format!("{}/{}/{:?}/{:?}", h.user, h.name, h.generation, h.labels))
-                    .collect::<Vec<_>>()),
-                d.patch.annotations.keys().collect::<Vec<_>>()
-            ),
-            Outcome::Unjudged(w) => {
-                println!("{} {} {} {} UNJUDGED {w}", n + 1, j.operation.as_str(), j.kind, j.name)
+
+    /// The name of the last file that is replayed.
+    #[must_use]
+    pub fn last_file(&self) -> Option<String> {
+        Input::all(&self.files).ok()?.last().map(Input::name)
+    }
+
+    /// Replays everything, in order, until `each` says that it has seen enough.
+    ///
+    /// # Errors
+    /// If a file or a policy cannot be read, or `each` fails.
+    pub fn replay(&self, mut each: impl FnMut(&str, u64, &Fed) -> Result<Flow>) -> Result<()> {
+        let mut engine = Engine::new(self.settings()?);
+        let inputs = Input::all(&self.files)?;
+        let mut progress = Progress::new(&inputs);
+        for input in &inputs {
+            let name = input.name();
+            let mut documents = input.open()?;
+            while let Some(document) =
+                documents.next_document().with_context(|| format!("cannot read {name}"))?
+            {
+                progress.at(documents.position());
+                let fed = match &document.bytes {
+                    Ok(bytes) => feed(&mut engine, bytes),
+                    Err(why) => vec![Fed::Bad(why.clone())],
+                };
+                for fed in fed {
+                    if each(&name, document.line, &fed)? == Flow::Stop {
+                        return Ok(());
+                    }
+                }
             }
+            progress.finish_file(documents.position());
+        }
+        Ok(())
+    }
+}
+
+/// What became of a document, or of an item of one.
+#[derive(Debug)]
+pub enum Fed {
+    /// A request, judged as far as possible.
+    Judged(Judged),
+    /// Nothing that matters: an audit event of a read, of an early stage, of a request that failed.
+    Nothing,
+    /// It could not be read, and why.
+    Bad(String),
+}
+
+/// Whether a replay goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It does.
+    GoOn,
+    /// It does not.
+    Stop,
+}
+
+impl Replay {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If a file or a policy cannot be read, or the output cannot be written.
+    pub fn run(&self) -> Result<ExitCode> {
+        let mut out = io::BufWriter::new(anstream::stdout().lock());
+        let mut summary = Summary::default();
+        let mut unshown = 0_u64;
+        if self.output == Output::Table {
+            table::header(&mut out)?;
+        }
+        self.recording.replay(|file, line, fed| {
+            let judged = match fed {
+                Fed::Judged(judged) => judged,
+                Fed::Nothing => {
+                    summary.skipped += 1;
+                    return Ok(Flow::GoOn);
+                }
+                Fed::Bad(why) => {
+                    summary.bad += 1;
+                    anstream::eprintln!("{file}:{line}: skipped: {why}");
+                    return Ok(Flow::GoOn);
+                }
+            };
+            summary.count(judged);
+            match (self.shows(judged), self.output) {
+                (false, _) => unshown += 1,
+                (true, Output::Json) => {
+                    serde_json::to_writer(&mut out, &Row::new(file, line, judged))?;
+                    out.write_all(b"\n")?;
+                }
+                (true, Output::Table) => table::row(&mut out, line, judged)?,
+            }
+            Ok(Flow::GoOn)
+        })?;
+        if self.output == Output::Table {
+            if unshown > 0 && self.only.is_none() {
+                writeln!(out, "({unshown} updates of status or metadata are not shown; --all shows them)")?;
+            }
+            summary.print(&mut out)?;
+        }
+        out.flush()?;
+        Ok(self.exit_code(&summary))
+    }
+
+    fn shows(&self, judged: &Judged) -> bool {
+        match self.only {
+            Some(Only::Drift) => judged.cause() == Some(Cause::Drift),
+            Some(Only::Deny) => judged.verdict() == "deny",
+            None => self.all || self.output == Output::Json || judged.is_change(),
+        }
+    }
+
+    fn exit_code(&self, summary: &Summary) -> ExitCode {
+        if summary.requests + summary.skipped == 0 {
+            anstream::eprintln!(
+                "error: nothing could be read. Give AdmissionReviews (admission.k8s.io/v1) or audit events \
+                 ({}, level RequestResponse), one a line or as JSON files.",
+                audit::API_VERSION
+            );
+            return ExitCode::from(2);
+        }
+        let failed = match self.fail_on {
+            Some(FailOn::Drift) => summary.drifts > 0,
+            Some(FailOn::Deny) => summary.denied > 0,
+            None => false,
+        };
+        ExitCode::from(u8::from(failed))
+    }
+}
+
+/// Feeds one document to the engine: a review, an audit event, or a list of either.
+fn feed(engine: &mut Engine, bytes: &[u8]) -> Vec<Fed> {
+    #[derive(Deserialize)]
+    struct List<'a> {
+        #[serde(borrow)]
+        items: Vec<&'a RawValue>,
+    }
+    let items = if bytes.starts_with(b"[") {
+        serde_json::from_slice::<Vec<&RawValue>>(bytes)
+    } else {
+        match feed_one(engine, bytes) {
+            Err(BadReview::OtherKind { kind, .. }) if kind.ends_with("List") => {
+                serde_json::from_slice::<List<'_>>(bytes).map(|list| list.items)
+            }
+            fed => return vec![fed.unwrap_or_else(|error| Fed::Bad(error.to_string()))],
+        }
+    };
+    match items {
+        Ok(items) => items
+            .iter()
+            .map(|item| {
+                feed_one(engine, item.get().as_bytes()).unwrap_or_else(|error| Fed::Bad(error.to_string()))
+            })
+            .collect(),
+        Err(error) => vec![Fed::Bad(format!("not a list of reviews or audit events: {error}"))],
+    }
+}
+
+fn feed_one(engine: &mut Engine, bytes: &[u8]) -> Result<Fed, BadReview> {
+    match engine.review(bytes, Source::Webhook) {
+        Err(BadReview::OtherKind { api_version, kind })
+            if api_version == audit::API_VERSION && kind == "Event" =>
+        {
+            Ok(match audit::event(engine, std::str::from_utf8(bytes)?)? {
+                Told::Request(judged) => Fed::Judged(*judged),
+                Told::Nothing => Fed::Nothing,
+            })
+        }
+        judged => judged.map(Fed::Judged),
+    }
+}
+
+/// Shows how far a long replay has got, on a terminal.
+struct Progress {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    size: Option<u64>,
+    /// Bytes of the files before this one.
+    before: u64,
+}
+
+/// Shorter replays show nothing.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+impl Progress {
+    fn new(inputs: &[Input]) -> Self {
+        let size = inputs.iter().map(Input::size).sum();
+        Self { bar: None, started: Instant::now(), size, before: 0 }
+    }
+
+    fn at(&mut self, position: u64) {
+        if self.bar.is_none() && self.started.elapsed() > PATIENCE {
+            let (bar, template) = match self.size {
+                Some(size) => (ProgressBar::new(size), "{bar:30} {bytes}/{total_bytes}, {eta} left"),
+                None => (ProgressBar::no_length(), "{spinner} {bytes} read"),
+            };
+            let style = ProgressStyle::with_template(template);
+            self.bar = Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.before + position);
+        }
+    }
+
+    fn finish_file(&mut self, read: u64) {
+        self.before += read;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Conditions, Standing, conditions::ROLLED_OUT, lenient, parse};
-use crate::review::Object;
+use crate::{review::Object, summary};
 
 /// Where an object of a built-in kind stands; `None` for every other kind.
 pub(super) fn standing(
@@ -12,8 +12,7 @@ pub(super) fn standing(
     status: Option<&RawValue>,
     conditions: &Conditions,
 ) -> Option<Standing> {
-    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
-    let reader: Reader = match (group, &*object.kind) {
+    let reader: Reader = match (summary::group(&object.api_version), &*object.kind) {
         ("apps", "Deployment") => deployment,
         ("apps", "ReplicaSet") | ("", "ReplicationController") => replica_set,
         ("apps", "StatefulSet") => stateful_set,
@@ -30,6 +29,16 @@ pub(super) fn standing(
     let spec = object.intent.field("spec").map(parse).unwrap_or_default();
     let missing = reader(&spec, &parse(status), conditions);
     Some(missing.map_or(Standing::Done, Standing::Busy))
+}
+
+/// Whether objects of this kind always have `observedGeneration`: where it is not shown, it is 0.
+pub(super) fn counts_generations(object: &Object<'_>) -> bool {
+    match summary::group(&object.api_version) {
+        "apps" => matches!(&*object.kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet"),
+        "" => object.kind == "ReplicationController",
+        "policy" => object.kind == "PodDisruptionBudget",
+        _ => false,
+    }
 }
 
 /// Says what is missing.

@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use kausality_api::annotation::APPROVALS;
 use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
-    Decision, Facts, Parent, Review, Settings, Summary,
+    Decision, Facts, Namespace, Parent, Review, Settings, Summary,
     class::Class,
     decide,
     decision::Effect,
     gate::Resolution,
     intent, is_bound_to_conflict, questions,
     review::{BadReview, Object, Operation, Request},
-    summary::{ObjectId, Owner},
+    summary::ObjectId,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,29 +20,66 @@ use super::world::{Found, Key, Stored, World, overlay_after};
 
 /// The engine of a replay.
 #[derive(Debug, Default)]
-pub(crate) struct Engine {
+pub struct Engine {
     settings: Settings,
     world: World,
     clock: Option<Timestamp>,
 }
 
+/// What a recording knows for one decision.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    now: Timestamp,
+    /// The parent with the plural name of its kind; `Ok(None)` if it is gone, or why it is not known.
+    parent: Option<Result<Option<(Summary, String)>, String>>,
+    scaled: Option<Result<Summary, String>>,
+    namespace: Option<Namespace>,
+}
+
+impl Knowledge {
+    /// As facts for a decision.
+    #[must_use]
+    pub fn facts<'a>(&'a self, settings: &'a Settings) -> Facts<'a> {
+        Facts {
+            parent: match &self.parent {
+                None => Parent::None,
+                Some(Ok(Some((summary, resource)))) => Parent::Found { summary, resource },
+                Some(Ok(None)) => Parent::Gone,
+                Some(Err(why)) => Parent::Unreadable(why.clone()),
+            },
+            scaled: self.scaled.as_ref().map(|scaled| scaled.as_ref().map_err(Clone::clone)),
+            namespace: self.namespace.as_ref(),
+            ..Facts::new(self.now, settings)
+        }
+    }
+}
+
 /// A request, and what became of it.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub struct Judged {
+    /// The request's uid.
     pub uid: String,
+    /// What was done.
     pub operation: Operation,
+    /// The object's apiVersion.
     pub api_version: String,
+    /// The object's kind.
     pub kind: String,
+    /// The object's namespace; empty for cluster-scoped kinds.
     pub namespace: String,
+    /// The object's name; its `generateName` while it has none.
     pub name: String,
+    /// The part of the object that was written to.
     pub subresource: String,
+    /// Who did it.
     pub user: String,
+    /// What became of it.
     pub outcome: Outcome,
 }
 
 /// What became of a request.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It was decided.
     Decided(Box<Decision>),
     /// It cannot be judged from the recording, and why.
@@ -51,7 +88,7 @@ pub(crate) enum Outcome {
 
 /// Where a review comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// A webhook: objects are as they were before the write.
     Webhook,
     /// An audit log: the new object is as it was stored.
@@ -68,22 +105,32 @@ struct Texts<'a> {
 }
 
 impl Engine {
-    pub(crate) fn new(settings: Settings) -> Self {
+    /// An engine that knows nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    pub(crate) fn world(&mut self) -> &mut World {
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub(super) fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
 
     /// Decides a review and lets the world go on from there.
-    pub(crate) fn review(&mut self, bytes: &[u8], source: Source) -> Result<Judged, BadReview> {
+    ///
+    /// # Errors
+    /// If the bytes are no review.
+    pub fn review(&mut self, bytes: &[u8], source: Source) -> Result<Judged, BadReview> {
         let mut review = Review::parse(bytes)?;
         let texts = texts(review.text);
         self.advance_clock(&review.request, source);
         self.prepare(&mut review.request, &texts, source);
 
-        let decision = self.decide(&review);
+        let known = self.know(&review.request);
+        let decision = decide(&review, &known.facts(&self.settings));
         if !review.request.is_dry_run() && !is_bound_to_conflict(&review.request) {
             self.go_on(&review.request, &texts, &decision, source);
         }
@@ -122,38 +169,28 @@ impl Engine {
         }
     }
 
-    fn decide(&mut self, review: &Review<'_>) -> Decision {
-        let request = &review.request;
+    /// What is known for a request's decision.
+    pub fn know(&mut self, request: &Request<'_>) -> Knowledge {
         let asked = questions(request, &self.settings);
-        let namespace = asked.namespace.as_deref().and_then(|name| self.world.namespace(name));
-        let scaled: Option<Result<Summary, String>> = asked.scaled.as_ref().map(|target| {
-            let key = self.scaled_key(request);
-            let stored = key.as_ref().and_then(|key| self.world.get(key)).and_then(Stored::summary);
-            stored
-                .cloned()
-                .ok_or_else(|| format!("{} {} is not in the recording", target.resource, target.name))
+        let scaled = asked.scaled.as_ref().map(|target| {
+            let stored = self.scaled_key(request).and_then(|key| self.world.get(&key)?.summary().cloned());
+            stored.ok_or_else(|| format!("{} {} is not in the recording", target.resource, target.name))
         });
         let owner = match &scaled {
             Some(Ok(summary)) => summary.owner.clone(),
             Some(Err(_)) => None,
             None => asked.parent,
         };
-        let parent = owner.map(|owner| (self.world.parent(&owner, &request.namespace), owner));
-        let parent = match parent {
-            None => Parent::None,
-            Some((Found::Parent(summary, resource), _)) => Parent::Found { summary, resource },
-            Some((Found::Gone, _)) => Parent::Gone,
-            Some((Found::Unseen, Owner { kind, name, .. })) => {
-                Parent::Unreadable(format!("{kind} {name} is not in the recording"))
-            }
-        };
-        let facts = Facts {
-            parent,
-            scaled: scaled.as_ref().map(|scaled| scaled.as_ref().map_err(Clone::clone)),
-            namespace: namespace.as_ref(),
-            ..Facts::new(self.clock.unwrap_or(Timestamp::UNIX_EPOCH), &self.settings)
-        };
-        decide(review, &facts)
+        Knowledge {
+            now: self.clock.unwrap_or(Timestamp::UNIX_EPOCH),
+            parent: owner.map(|owner| match self.world.parent(&owner, &request.namespace) {
+                Found::Parent(summary, resource) => Ok(Some((summary.clone(), resource.to_owned()))),
+                Found::Gone => Ok(None),
+                Found::Unseen => Err(format!("{} {} is not in the recording", owner.kind, owner.name)),
+            }),
+            scaled,
+            namespace: asked.namespace.as_deref().and_then(|name| self.world.namespace(name)),
+        }
     }
 
     /// The object behind a `scale` request.

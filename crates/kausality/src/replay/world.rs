@@ -382,8 +382,13 @@ impl World {
         if let Some(spec) = object.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
             spec.insert("replicas".to_owned(), replicas.into());
         }
+        stored.generation = stored.generation.map(|generation| generation.saturating_add(1));
+        if let (Some(generation), Some(metadata)) =
+            (stored.generation, object.get_mut("metadata").and_then(serde_json::Value::as_object_mut))
+        {
+            metadata.insert("generation".to_owned(), generation.into());
+        }
         stored.text = object.to_string().into();
-        stored.generation = stored.generation.map(|generation| generation + 1);
         stored.summary = OnceCell::new();
     }
 
@@ -396,11 +401,6 @@ impl World {
         if let Some(stored) = self.objects.get_mut(key) {
             stored.annotate(annotations);
         }
-    }
-
-    /// How many objects are alive.
-    pub(crate) fn len(&self) -> usize {
-        self.objects.len()
     }
 }
 

@@ -1,0 +1,305 @@
+//! Events of a Kubernetes audit log, read as the admission reviews that they imply.
+//!
+//! An event of level `RequestResponse` shows the object as it was stored; what it was before is what the
+//! recording last showed of it. Lower levels show no object, and nothing can be judged from them.
+
+use jiff::Timestamp;
+use kausality_core::{
+    review::{BadReview, Object, Operation},
+    summary,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    engine::{Engine, Judged, Outcome, Source},
+    world::{Key, Stored},
+};
+
+/// The version of the audit API that is read.
+pub const API_VERSION: &str = "audit.k8s.io/v1";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    #[serde(default)]
+    level: String,
+    #[serde(default)]
+    stage: String,
+    #[serde(default)]
+    verb: String,
+    #[serde(default, rename = "auditID")]
+    audit_id: String,
+    #[serde(default, rename = "requestURI")]
+    request_uri: String,
+    #[serde(default)]
+    user: User,
+    #[serde(default)]
+    impersonated_user: Option<User>,
+    #[serde(default)]
+    object_ref: Option<ObjectRef>,
+    #[serde(default)]
+    response_status: Option<ResponseStatus>,
+    #[serde(borrow, default)]
+    response_object: Option<&'a RawValue>,
+    #[serde(default)]
+    request_received_timestamp: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectRef {
+    #[serde(default)]
+    resource: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    api_group: String,
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    subresource: String,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+/// What an event tells.
+#[derive(Debug)]
+pub enum Told {
+    /// A request, judged or not.
+    Request(Box<Judged>),
+    /// Nothing that matters: a read, an early stage, a request that failed.
+    Nothing,
+}
+
+/// Reads an event and lets the engine judge what it tells.
+///
+/// # Errors
+/// If it is no event.
+pub fn event(engine: &mut Engine, text: &str) -> Result<Told, BadReview> {
+    let event: Event<'_> = serde_json::from_str(text)?;
+    let failed = event.response_status.as_ref().is_some_and(|status| status.code >= 400);
+    let Some(operation) = event.operation() else { return Ok(Told::Nothing) };
+    let Some(target) = event.object_ref.as_ref().filter(|_| event.stage == "ResponseComplete" && !failed)
+    else {
+        return Ok(Told::Nothing);
+    };
+    Teller { engine, event: &event, target, operation }.tell()
+}
+
+impl Event<'_> {
+    fn operation(&self) -> Option<Operation> {
+        let created = self.response_status.as_ref().is_some_and(|status| status.code == 201);
+        match self.verb.as_str() {
+            "create" => Some(Operation::Create),
+            // A server-side apply may create.
+            "update" | "patch" if created => Some(Operation::Create),
+            "update" | "patch" => Some(Operation::Update),
+            "delete" | "deletecollection" => Some(Operation::Delete),
+            _ => None,
+        }
+    }
+
+    fn user(&self) -> &User {
+        self.impersonated_user.as_ref().unwrap_or(&self.user)
+    }
+}
+
+struct Teller<'a> {
+    engine: &'a mut Engine,
+    event: &'a Event<'a>,
+    target: &'a ObjectRef,
+    operation: Operation,
+}
+
+impl Teller<'_> {
+    fn tell(mut self) -> Result<Told, BadReview> {
+        if !matches!(&*self.target.subresource, "" | "status" | "scale") {
+            if self.target.subresource == "eviction" {
+                self.forget();
+            }
+            return Ok(Told::Nothing);
+        }
+        if self.event.level != "RequestResponse" {
+            self.forget();
+            let why = format!(
+                "level {} shows no objects: record {} at level RequestResponse",
+                self.event.level, self.target.resource
+            );
+            return Ok(self.unjudged(why));
+        }
+        if self.event.verb == "deletecollection" {
+            self.forget();
+            return Ok(self.unjudged("deletecollection does not show which objects it deleted".to_owned()));
+        }
+        let Some(response) = self.event.response_object else {
+            self.forget();
+            return Ok(self.unjudged("the event holds no responseObject".to_owned()));
+        };
+        match (self.operation, &*self.target.subresource) {
+            (Operation::Create, "") => self.review(None, Some(response)),
+            (Operation::Delete, _) => self.delete(response),
+            (_, "scale") => self.scale(response),
+            _ => self.update(response),
+        }
+    }
+
+    fn update(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+        let object = Object::parse(response.get())?;
+        match self.engine.stored_text(&Key::of(&object)) {
+            Some(before) => self.review(Some(&before), Some(response)),
+            None => {
+                self.engine.sight(response.get())?;
+                Ok(self.unjudged(UNKNOWN_BEFORE.to_owned()))
+            }
+        }
+    }
+
+    fn delete(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+        let object = Object::parse(response.get())?;
+        // The API server answers with the object while it is still there, and with a Status when it is gone.
+        let remains = object.kind != "Status";
+        let key = if remains { Some(Key::of(&object)) } else { self.key() };
+        let known = key.and_then(|key| self.engine.stored_text(&key).map(|text| (key, text)));
+        let Some((key, before)) = known else {
+            if remains {
+                self.engine.sight(response.get())?;
+            }
+            return Ok(self.unjudged(UNKNOWN_BEFORE.to_owned()));
+        };
+        let told = self.review(Some(&before), None)?;
+        if remains {
+            self.engine.sight(response.get())?;
+        } else {
+            self.engine.remove(&key);
+        }
+        Ok(told)
+    }
+
+    fn scale(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+        let replicas = |text: &str| -> Option<i64> {
+            serde_json::from_str::<Value>(text).ok()?.pointer("/spec/replicas")?.as_i64()
+        };
+        let before = self.key().and_then(|key| self.engine.stored_text(&key));
+        let Some(before) = before.as_deref().and_then(replicas) else {
+            return Ok(self.unjudged(UNKNOWN_BEFORE.to_owned()));
+        };
+        let old = json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {"name": self.target.name, "namespace": self.target.namespace},
+            "spec": {"replicas": before},
+        });
+        self.review(Some(&old.to_string()), Some(response))
+    }
+
+    /// Judges the review that the event implies.
+    fn review(&mut self, old: Option<&str>, new: Option<&RawValue>) -> Result<Told, BadReview> {
+        let old: Option<Box<RawValue>> = old.map(serde_json::from_str).transpose()?;
+        let shown = Object::parse(new.or(old.as_deref()).map_or("{}", RawValue::get))?;
+        let version = shown.api_version.rsplit('/').next().unwrap_or_default();
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": self.event.audit_id,
+                "kind": {
+                    "group": summary::group(&shown.api_version), "version": version, "kind": &*shown.kind
+                },
+                "resource": {
+                    "group": self.target.api_group, "version": self.target.api_version,
+                    "resource": self.target.resource
+                },
+                "subResource": self.target.subresource,
+                "name": self.target.name,
+                "namespace": self.target.namespace,
+                "operation": self.operation.as_str(),
+                "userInfo": self.event.user(),
+                "object": new, "oldObject": old,
+                "dryRun": self.event.request_uri.contains("dryRun=All"),
+            },
+        });
+        let source = Source::Audit(self.event.request_received_timestamp);
+        let judged = self.engine.review(review.to_string().as_bytes(), source)?;
+        Ok(Told::Request(Box::new(judged)))
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key {
+            group: self.target.api_group.clone(),
+            kind: self.engine.kind_of(&self.target.api_group, &self.target.resource)?,
+            namespace: self.target.namespace.clone(),
+            name: self.target.name.clone(),
+        })
+    }
+
+    /// Whatever the object was, it may be something else now.
+    fn forget(&mut self) {
+        if let Some(key) = self.key() {
+            self.engine.forget(&key);
+        }
+    }
+
+    fn unjudged(&self, why: String) -> Told {
+        let target = self.target;
+        let kind = self.engine.kind_of(&target.api_group, &target.resource);
+        let api_version = match target.api_group.as_str() {
+            "" => target.api_version.clone(),
+            group => format!("{group}/{}", target.api_version),
+        };
+        Told::Request(Box::new(Judged {
+            uid: self.event.audit_id.clone(),
+            operation: self.operation,
+            api_version,
+            kind: kind.unwrap_or_else(|| target.resource.clone()),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            subresource: target.subresource.clone(),
+            user: self.event.user().username.clone(),
+            outcome: Outcome::Unjudged(why),
+        }))
+    }
+}
+
+const UNKNOWN_BEFORE: &str = "what the object was before is not in the recording";
+
+impl Engine {
+    fn stored_text(&self, key: &Key) -> Option<String> {
+        self.world().get(key).map(Stored::text).map(ToOwned::to_owned)
+    }
+
+    fn kind_of(&self, group: &str, resource: &str) -> Option<String> {
+        self.world().kind_of(group, resource).map(ToOwned::to_owned)
+    }
+
+    fn sight(&mut self, text: &str) -> Result<(), BadReview> {
+        let mut object = Object::parse(text)?;
+        self.world_mut().sight(text, &mut object);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key) {
+        self.world_mut().remove(key);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        match key.name.as_str() {
+            "" => self.world_mut().forget_all(&key.group, &key.kind, &key.namespace),
+            _ => self.world_mut().forget(key),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a replay came to.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use comfy_table::{CellAlignment, Table, presets};
+use kausality_core::cause::Cause;
+use serde::Serialize;
+
+use super::engine::Judged;
+
+/// How many actors are listed.
+const TOP_ACTORS: usize = 5;
+
+/// Counts of a replay.
+#[derive(Debug, Default, Serialize)]
+pub struct Summary {
+    /// All requests that were read.
+    pub requests: u64,
+    /// Changes of intent among them.
+    pub changes: u64,
+    /// Drifts among the changes.
+    pub drifts: u64,
+    /// Changes that would be denied.
+    pub denied: u64,
+    /// Requests that the recording does not suffice to judge.
+    pub unjudged: u64,
+    /// Audit events that tell nothing: reads, early stages, requests that failed.
+    pub skipped: u64,
+    /// Lines that could not be read.
+    pub bad: u64,
+    /// Changes by kind, cause and verdict.
+    pub by_kind: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Changes by verdict.
+    pub by_verdict: BTreeMap<&'static str, u64>,
+    /// Changes and drifts by user.
+    pub by_user: BTreeMap<String, (u64, u64)>,
+}
+
+const CAUSES: [Cause; 5] =
+    [Cause::Origin, Cause::Initialization, Cause::Expected, Cause::Drift, Cause::Cleanup];
+
+impl Summary {
+    /// Counts a request.
+    pub fn count(&mut self, judged: &Judged) {
+        self.requests += 1;
+        if !judged.is_change() {
+            return;
+        }
+        self.changes += 1;
+        let drift = judged.cause() == Some(Cause::Drift);
+        self.drifts += u64::from(drift);
+        self.denied += u64::from(judged.verdict() == "deny");
+        self.unjudged += u64::from(judged.decision().is_none());
+        *self.by_verdict.entry(judged.verdict()).or_default() += 1;
+        let kind = entry(&mut self.by_kind, &judged.kind);
+        *kind.entry(judged.cause().map_or("-", Cause::as_str)).or_default() += 1;
+        *kind.entry(judged.verdict()).or_default() += 1;
+        let (changes, drifts) = entry(&mut self.by_user, &judged.user);
+        *changes += 1;
+        *drifts += u64::from(drift);
+    }
+
+    /// Prints it for people.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { requests, changes, drifts, denied, unjudged, bad, .. } = self;
+        writeln!(
+            out,
+            "\n{requests} requests: {changes} changes of intent, {} updates of status or metadata.",
+            requests - changes
+        )?;
+        write!(out, "{drifts} drifts, {denied} denied, {unjudged} could not be judged")?;
+        if *bad > 0 {
+            write!(out, ", {bad} could not be read")?;
+        }
+        writeln!(out, ".")?;
+        if self.skipped > 0 {
+            writeln!(out, "{} audit events were of reads, early stages or failed requests.", self.skipped)?;
+        }
+        if *changes == 0 {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", self.kinds())?;
+        writeln!(out, "\n{}", self.actors())
+    }
+
+    fn kinds(&self) -> Table {
+        let mut table = plain(&["KIND"]);
+        let mut header = vec!["KIND".to_owned()];
+        header.extend(CAUSES.map(|cause| cause.as_str().to_uppercase()));
+        header.extend(["ALLOW", "WARN", "DENY", "UNJUDGED"].map(ToOwned::to_owned));
+        table.set_header(header);
+        for (kind, counts) in &self.by_kind {
+            let mut row = vec![kind.clone()];
+            let columns = CAUSES.map(Cause::as_str).into_iter().chain(["allow", "warn", "deny", "unjudged"]);
+            row.extend(columns.map(|column| counts.get(column).map_or("·".to_owned(), u64::to_string)));
+            table.add_row(row);
+        }
+        align_numbers(table)
+    }
+
+    fn actors(&self) -> Table {
+        let mut table = plain(&["ACTOR", "CHANGES", "DRIFTS"]);
+        let mut actors: Vec<_> = self.by_user.iter().collect();
+        actors
+            .sort_by_key(|(name, (changes, drifts))| (std::cmp::Reverse((*drifts, *changes)), name.as_str()));
+        for (name, (changes, drifts)) in actors.iter().take(TOP_ACTORS) {
+            table.add_row([name.as_str(), &changes.to_string(), &drifts.to_string()]);
+        }
+        if actors.len() > TOP_ACTORS {
+            table.add_row([format!("… and {} more", actors.len() - TOP_ACTORS)]);
+        }
+        align_numbers(table)
+    }
+}
+
+fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut T {
+    map.entry(key.to_owned()).or_default()
+}
+
+fn plain(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table
+}
+
+fn align_numbers(mut table: Table) -> Table {
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if place > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}

@@ -1,0 +1,161 @@
+//! `kausality why`: the explanation of one decision, rule by rule.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anstyle::Style;
+use anyhow::{Result, bail};
+use clap::Args;
+use kausality_core::{Decision, decision::Effect};
+use serde_json::json;
+
+use crate::replay::{
+    Fed, Flow, Output, Recording,
+    engine::{Judged, Outcome},
+    row::Row,
+};
+
+/// Explain the decision about one recorded request, rule by rule.
+#[derive(Debug, Args)]
+pub struct Why {
+    #[command(flatten)]
+    recording: Recording,
+
+    /// The line on which the request starts, counted from 1; of the last file, if there are several
+    #[arg(long, value_name = "N")]
+    line: u64,
+
+    /// How the explanation is shown
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+impl Why {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or there is no request on that line.
+    pub fn run(&self) -> Result<ExitCode> {
+        let last = self.recording.last_file();
+        let mut found = false;
+        let mut out = anstream::stdout().lock();
+        self.recording.replay(|file, line, fed| {
+            if line != self.line || last.as_deref().is_some_and(|last| last != file) {
+                return Ok(if line > self.line && found { Flow::Stop } else { Flow::GoOn });
+            }
+            found = true;
+            match fed {
+                Fed::Bad(why) => bail!("{file}:{line} could not be read: {why}"),
+                Fed::Nothing => {
+                    bail!("{file}:{line} tells nothing: a read, an early stage or a failed request")
+                }
+                Fed::Judged(judged) => match self.output {
+                    Output::Table => tree(&mut out, judged)?,
+                    Output::Json => {
+                        let row = Row::new(file, line, judged);
+                        serde_json::to_writer_pretty(
+                            &mut out,
+                            &json!({"request": row, "steps": steps(judged)}),
+                        )?;
+                        writeln!(out)?;
+                    }
+                },
+            }
+            Ok(Flow::GoOn)
+        })?;
+        if !found {
+            bail!("no request starts on line {}: `kausality replay` lists the lines", self.line);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tree(out: &mut impl Write, judged: &Judged) -> io::Result<()> {
+    let bold = Style::new().bold();
+    writeln!(
+        out,
+        "{bold}{} {}{bold:#} by {}",
+        judged.operation.as_str(),
+        crate::replay::object(judged),
+        judged.user
+    )?;
+    let decision = match &judged.outcome {
+        Outcome::Unjudged(why) => return writeln!(out, "└─ cannot be judged: {why}"),
+        Outcome::Decided(decision) => decision,
+    };
+    for step in decision.explanation.steps() {
+        let mark = if step.decided { " ◀ decided" } else { "" };
+        writeln!(out, "├─ {bold}{:12}{bold:#} {}{mark}", step.rule, step.finding)?;
+        for evidence in &step.evidence {
+            writeln!(out, "│                · {evidence}")?;
+        }
+    }
+    writeln!(out, "└─ {bold}{:12}{bold:#} {}", "verdict", verdict(decision))?;
+    for warning in &decision.warnings {
+        writeln!(out, "                 · warning: {warning}")?;
+    }
+    consequences(out, decision)
+}
+
+fn verdict(decision: &Decision) -> String {
+    match &decision.verdict {
+        kausality_core::decision::Verdict::Deny(denial) => {
+            format!("deny ({} {}): {}", denial.code, denial.reason, denial.message)
+        }
+        verdict => format!("{} ({})", verdict.as_str(), decision.resolution),
+    }
+}
+
+/// What follows: the changes, the trace, the annotations.
+fn consequences(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
+    for effect in &decision.effects {
+        if let Effect::Report(drift) = effect {
+            writeln!(out, "\nWhat changed (drift {}):", drift.id())?;
+            for change in &drift.diff.changes {
+                writeln!(out, "  {change}")?;
+            }
+        }
+    }
+    if let Some(trace) = &decision.trace {
+        writeln!(out, "\nTrace, origin first:")?;
+        for (depth, hop) in trace.hops().iter().enumerate() {
+            let generation = hop.generation.map(|it| format!(" generation {it}")).unwrap_or_default();
+            let labels: String = hop.labels.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+            let drift = if hop.drift { " (drift)" } else { "" };
+            writeln!(
+                out,
+                "  {}{} {}{generation} by {} at {}{labels}{drift}",
+                "  ".repeat(depth),
+                hop.kind,
+                hop.name,
+                hop.user,
+                hop.timestamp
+            )?;
+        }
+    }
+    if !decision.patch.is_empty() {
+        writeln!(out, "\nAnnotations that Kausality would write:")?;
+        for (key, value) in &decision.patch.annotations {
+            match value {
+                Some(value) => writeln!(out, "  {key}: {}", kausality_api::text::shorten(value, 100))?,
+                None => writeln!(out, "  {key}: removed")?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn steps(judged: &Judged) -> serde_json::Value {
+    let steps = judged.decision().map(|decision| decision.explanation.steps()).unwrap_or_default();
+    steps
+        .iter()
+        .map(|step| {
+            json!({
+                "rule": step.rule.as_str(), "finding": step.finding, "evidence": step.evidence,
+                "decided": step.decided
+            })
+        })
+        .collect()
+}
