@@ -3,6 +3,8 @@
 //! Each command is a module with a `run` function; `main` only picks one.
 
 mod check;
+mod control_plane;
+mod cost;
 
 use std::process::ExitCode;
 
@@ -14,10 +16,20 @@ use clap::Parser;
 enum Command {
     /// Fail if the architecture is broken: an impure core, a wrong dependency, a crate without the lints.
     Check,
+    /// Provide the control plane for tests, and print its folder: kube-apiserver and all that goes with it.
+    ControlPlane(control_plane::Options),
+    /// Count the instructions of decisions, and fail if they exceed their budget.
+    Cost {
+        /// Write the figure into the README.
+        #[arg(long)]
+        write: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Command::parse() {
         Command::Check => check::run(),
+        Command::ControlPlane(options) => control_plane::run(&options),
+        Command::Cost { write } => cost::run(write),
     }
 }

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::text::{MAX_FAULT, shorten};
+
 /// How long an approval lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -167,13 +169,20 @@ impl<T: Entry> Entries<T> {
     pub fn decode(text: &str) -> Self {
         let (values, fault) = match serde_json::from_str::<Vec<Value>>(text) {
             Ok(values) => (values, None),
-            Err(error) => (Vec::new(), Some(format!("not a JSON list of objects: {error}"))),
+            Err(error) => (
+                Vec::new(),
+                Some(format!("not a JSON list of objects: {}", shorten(&error.to_string(), MAX_FAULT))),
+            ),
         };
         let items = values.into_iter().map(|value| (value.clone(), Self::entry(value))).collect();
         Self { items, fault, entry: PhantomData }
     }
 
     fn entry(value: Value) -> Result<T, String> {
+        // Serde would read a list as the fields in their order, and so approve what nobody wrote.
+        if !value.is_object() {
+            return Err("not a JSON object".to_owned());
+        }
         let entry: T = serde_json::from_value(value).map_err(|error| error.to_string())?;
         match entry.fault() {
             Some(fault) => Err(fault.to_owned()),
@@ -189,7 +198,7 @@ impl<T: Entry> Entries<T> {
     /// What is wrong with the list or with entries of it.
     pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
         let entries = self.items.iter().enumerate().filter_map(|(place, (_, entry))| {
-            entry.as_ref().err().map(|fault| format!("entry {}: {fault}", place + 1))
+            entry.as_ref().err().map(|fault| format!("entry {}: {}", place + 1, shorten(fault, MAX_FAULT)))
         });
         self.fault.iter().cloned().chain(entries)
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::text::{MAX_FAULT, shorten};
+
 /// Who froze a parent, why and since when; each as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freeze {
@@ -44,6 +46,7 @@ impl Frozen {
         match serde_json::from_str(trimmed) {
             Ok(freeze) => Self::Yes(freeze),
             Err(error) => {
+                let error = shorten(&error.to_string(), MAX_FAULT);
                 Self::Unclear(format!("neither \"true\" nor JSON {{\"user\",\"message\",\"at\"}}: {error}"))
             }
         }
@@ -61,12 +64,12 @@ impl Freeze {
 /// `by alice since 2026-01-25T10:00:00Z: investigating`, as far as known.
 impl fmt::Display for Freeze {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "by {}", self.user.as_deref().unwrap_or("an unnamed user"))?;
+        write!(f, "by {}", shorten(self.user.as_deref().unwrap_or("an unnamed user"), 100))?;
         if let Some(at) = self.at {
             write!(f, " since {at}")?;
         }
         match self.message.as_deref() {
-            Some(message) if !message.is_empty() => write!(f, ": {}", crate::text::shorten(message, 400)),
+            Some(message) if !message.is_empty() => write!(f, ": {}", shorten(message, 400)),
             _ => f.write_str(" (no reason given)"),
         }
     }

@@ -1,5 +1,8 @@
 //! Text that others wrote, kept within bounds.
 
+/// Characters of a parser's complaint that are worth showing: it may quote all that it could not read.
+pub(crate) const MAX_FAULT: usize = 200;
+
 /// At most `max` characters of `text`, with `…` in place of what was cut.
 ///
 /// ```

@@ -13,6 +13,8 @@ use crate::{
 
 /// Changes that a denial lists at most.
 const SHOWN_CHANGES: usize = 5;
+/// Characters of an error, or of the list of changes, that a denial quotes: what to do next comes after it.
+const MAX_QUOTE: usize = 800;
 
 pub(crate) fn parent_gone(child: &ObjectId) -> String {
     format!(
@@ -22,6 +24,7 @@ pub(crate) fn parent_gone(child: &ObjectId) -> String {
 }
 
 pub(crate) fn parent_unreadable(child: &ObjectId, why: &str) -> String {
+    let why = shorten(why, MAX_QUOTE);
     format!(
         "kausality: the owner of {child} could not be read ({why}), so this change cannot be judged. Try \
          again; if it lasts, check that Kausality may read the owner's kind."
@@ -47,21 +50,24 @@ pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> Stri
         "DELETE" => "deletes",
         _ => "changes",
     };
-    let generation = parent.generation.map(|generation| format!(r#""generation":{generation},"#));
+    // Without a generation to bind it to, an approval for once would be void.
+    let (often, term) = match parent.generation {
+        Some(generation) => ("once", format!(r#""generation":{generation},"mode":"once""#)),
+        None => ("from now on", r#""mode":"always""#.to_owned()),
+    };
     let approval = format!(
-        r#"{}='[{{"apiVersion":"{}","kind":"{}","name":"{}",{}"mode":"once"}}]'"#,
+        r#"{}='[{{"apiVersion":"{}","kind":"{}","name":"{}",{term}}}]'"#,
         annotation::APPROVALS,
         child.api_version,
         child.kind,
         child.name,
-        generation.unwrap_or_default(),
     );
     let parent = &parent.id;
     format!(
         "kausality: drift {}: {user} {verb} {child} although nobody changed {parent}, which has settled. \
-         Changes: {}. To let it happen once: {}",
+         Changes: {}. To let it happen {often}: {}",
         drift.id(),
-        drift.diff.limited(SHOWN_CHANGES).to_string().replace('\n', "; "),
+        shorten(&drift.diff.limited(SHOWN_CHANGES).to_string().replace('\n', "; "), MAX_QUOTE),
         annotate(parent, &approval),
     )
 }

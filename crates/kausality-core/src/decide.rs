@@ -9,6 +9,7 @@ use kausality_api::{
     mode::Mode,
     phase::Phase,
     snooze::Snooze,
+    text::shorten,
 };
 
 use crate::{
@@ -31,6 +32,9 @@ use crate::{
     summary::Summary,
     trace,
 };
+
+/// The longest warning in characters. The API server itself passes on far less.
+const MAX_WARNING: usize = 1000;
 
 /// Decides a request.
 ///
@@ -90,7 +94,7 @@ impl Draft {
     }
 
     fn warn(&mut self, warning: impl Into<String>) {
-        self.decision.warnings.push(warning.into());
+        self.decision.warnings.push(shorten(&warning.into(), MAX_WARNING));
     }
 
     /// Requests that are no change of an object.
@@ -185,10 +189,9 @@ impl Draft {
         let change = Change::new(review, &facts.settings.salt);
         let parent = if child.has_owner { &facts.parent } else { &Parent::None };
 
-        // Who acts matters to the mode on CREATE, so it comes first.
+        // Who acts matters to the mode on CREATE, and to annotations even of an object on its way out.
         match parent {
             Parent::None => {}
-            _ if child.deleting => {}
             Parent::Found { summary, .. } => self.identify(request, user, Some(summary), &child),
             Parent::Gone | Parent::Unreadable(_) => self.identify(request, user, None, &child),
         }
@@ -394,7 +397,7 @@ impl Draft {
         facts: &Facts<'_>,
     ) {
         let class = self.decision.class;
-        let writer = self.writer(child, user, parent);
+        let writer = self.writer(child, user, found(&facts.parent));
         let table = match (class, &request.old_object, &request.object) {
             (Class::Create, _, Some(sent)) => Some(annotations::created(&sent.metadata.annotations, writer)),
             (Class::Update, Some(stored), Some(sent)) => {
@@ -442,7 +445,9 @@ impl Draft {
         if reconciles { Writer::Bound(parent) } else { Writer::Free }
     }
 
-    fn finish_annotations(&mut self, sent: &crate::review::Annotations<'_>, table: Table) {
+    fn finish_annotations(&mut self, sent: &crate::review::Annotations<'_>, mut table: Table) {
+        // What is stored as it was sent was not ignored, as when a patched object comes a second time.
+        table.ignored.retain(|key| sent.get(key) != table.wanted.get(key).map(String::as_str));
         if !table.ignored.is_empty() {
             let keys = table.ignored.join(", ");
             self.saw(Rule::Annotations, format!("a controller's change of {keys} is ignored"));

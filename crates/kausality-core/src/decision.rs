@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kausality_api::{approval::Approval, mode::Mode, phase::Phase, trace::Trace};
+use kausality_api::{approval::Approval, mode::Mode, phase::Phase, text::shorten, trace::Trace};
 
 use crate::{
     actor::Actor, cause::Cause, change::Drift, class::Class, explain::Explanation, gate::Resolution,
@@ -71,6 +71,9 @@ impl Verdict {
     }
 }
 
+/// The longest denial in characters: less than 8 KiB, whatever the characters.
+const MAX_MESSAGE: usize = 2000;
+
 /// Why something must not happen, as the API server passes it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
@@ -84,15 +87,20 @@ pub struct Denial {
 
 impl Denial {
     pub(crate) fn forbidden(message: String) -> Self {
-        Self { code: 403, reason: "Forbidden", message }
+        Self::new(403, "Forbidden", &message)
     }
 
     pub(crate) fn invalid(message: String) -> Self {
-        Self { code: 422, reason: "Invalid", message }
+        Self::new(422, "Invalid", &message)
     }
 
     pub(crate) fn internal(message: String) -> Self {
-        Self { code: 500, reason: "InternalError", message }
+        Self::new(500, "InternalError", &message)
+    }
+
+    /// Messages quote what others wrote, so the whole is bounded although its parts are.
+    fn new(code: u16, reason: &'static str, message: &str) -> Self {
+        Self { code, reason, message: shorten(message, MAX_MESSAGE) }
     }
 }
 

@@ -8,6 +8,7 @@ use kausality_api::{
     approval::{Approval, ApprovalMode, Entries, Entry, Rejection},
     freeze::Frozen,
     mode::Mode,
+    text::shorten,
     trace::HopApproval,
 };
 
@@ -19,6 +20,12 @@ use crate::{
     facts::Exception,
     summary::Summary,
 };
+
+/// Faults of one annotation that are told.
+const SHOWN_FAULTS: usize = 5;
+/// Characters of a rejection's reason, and of who rejected, that are told.
+const MAX_REASON: usize = 1000;
+const MAX_NAME: usize = 100;
 
 /// How a change was resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +182,7 @@ impl Passage<'_> {
             explanation.saw(Rule::Rejection, "none on the parent");
             return None;
         };
-        let faults: Vec<String> = entries.faults().map(|fault| format!("{REJECTIONS}: {fault}")).collect();
+        let faults = faults(REJECTIONS, &entries);
         let mut evidence = Vec::new();
         let matching = entries.valid().find(|(place, entry)| match self.rejection_void(entry) {
             Some(why) => {
@@ -186,8 +193,8 @@ impl Passage<'_> {
         });
         let reason = match matching {
             Some((_, rejection)) => {
-                let by = rejection.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-                format!("rejected{by}: {}", rejection.reason)
+                let by = rejection.by.as_deref().map(|by| format!(" by {}", shorten(by, MAX_NAME)));
+                format!("rejected{}: {}", by.unwrap_or_default(), shorten(&rejection.reason, MAX_REASON))
             }
             // What cannot be understood may have been meant for this change.
             None if !faults.is_empty() => {
@@ -215,7 +222,7 @@ impl Passage<'_> {
             explanation.saw(Rule::Approval, "none on the parent");
             return outcome;
         };
-        outcome.faults = entries.faults().map(|fault| format!("{APPROVALS}: {fault}")).collect();
+        outcome.faults = faults(APPROVALS, &entries);
         let mut evidence = outcome.faults.clone();
         // Any valid entry will do. One that lasts is taken before one that is used up.
         let mut best: Option<Used> = None;
@@ -299,4 +306,15 @@ impl Passage<'_> {
         let actual = self.change.diff().hash();
         (wanted != actual).then(|| format!("is for the change {wanted}, this one is {actual}"))
     }
+}
+
+/// What is wrong with a list of entries: the first few faults, and how many more there are.
+fn faults<T: Entry>(annotation: &str, entries: &Entries<T>) -> Vec<String> {
+    let mut faults: Vec<String> =
+        entries.faults().take(SHOWN_FAULTS).map(|fault| format!("{annotation}: {fault}")).collect();
+    let more = entries.faults().skip(SHOWN_FAULTS).count();
+    if more > 0 {
+        faults.push(format!("{annotation}: {more} more entries cannot be understood"));
+    }
+    faults
 }

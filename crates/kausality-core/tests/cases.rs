@@ -23,7 +23,8 @@ use object::Bases;
 #[test]
 fn cases() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let bases = Bases::parse(&fs::read_to_string(folder.join("bases/objects.yaml")).unwrap());
+    let bases: Bases =
+        yaml("bases/objects.yaml", &fs::read_to_string(folder.join("bases/objects.yaml")).unwrap());
     let filter = std::env::var("KAUSALITY_CASE").unwrap_or_default();
 
     let mut files: Vec<_> = fs::read_dir(&folder)
@@ -58,13 +59,15 @@ fn cases() {
 
 /// Reads the cases of a file, each laid over the file's defaults.
 fn load(file: &str, text: &str) -> Vec<Case> {
-    let whole: File = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let whole: File = yaml(file, text);
     assert!(!whole.about.is_empty(), "{file}: says nothing about itself");
     let cases: Vec<Case> = (whole.cases.iter())
         .map(|own| {
             let mut case = whole.defaults.clone();
             object::overlay(&mut case, own);
             let name = own.get("name").and_then(Value::as_str).unwrap_or("a case without name");
+            let expects = own.get("expect").and_then(Value::as_object).is_some_and(|it| !it.is_empty());
+            assert!(expects, "{file}: {name}: expects nothing");
             serde_json::from_value(case).unwrap_or_else(|error| panic!("{file}: {name}: {error}"))
         })
         .collect();
@@ -73,4 +76,10 @@ fn load(file: &str, text: &str) -> Vec<Case> {
         assert!(!twice, "{file}: two cases are named {:?}", case.name);
     }
     cases
+}
+
+/// Reads YAML in which `no` is a word.
+fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).unwrap_or_else(|error| panic!("{file}: {error}"))
 }

@@ -171,7 +171,7 @@ fn stateful_set(spec: &Spec, status: &Status, _: &Conditions) -> Option<&'static
     }
     let partition = spec.update_strategy.rolling_update.partition;
     if partition > 0 {
-        let missing = status.updated_replicas < (wanted - partition).max(0);
+        let missing = status.updated_replicas < wanted.saturating_sub(partition).max(0);
         return missing.then_some("not all replicas above the partition are updated");
     }
     (status.current_revision != status.update_revision).then_some("the update revision is not current yet")

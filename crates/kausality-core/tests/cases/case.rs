@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kausality_api::mode::Mode;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The cases about one rule.
@@ -75,14 +75,26 @@ impl Default for Request {
 pub(crate) struct Patch {
     /// For parents and scaled objects: the base.
     pub base: Option<String>,
+    #[serde(deserialize_with = "given")]
     pub api_version: Option<Value>,
+    #[serde(deserialize_with = "given")]
     pub kind: Option<Value>,
     pub annotations: BTreeMap<String, Value>,
+    #[serde(deserialize_with = "given")]
     pub metadata: Option<Value>,
+    #[serde(deserialize_with = "given")]
     pub spec: Option<Value>,
+    #[serde(deserialize_with = "given")]
     pub data: Option<Value>,
+    #[serde(deserialize_with = "given")]
     pub rules: Option<Value>,
+    #[serde(deserialize_with = "given")]
     pub status: Option<Value>,
+}
+
+/// A field that is there, be it `null`.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// What is known. By default all is well: `cluster` is the parent, the mode is enforce.
@@ -162,7 +174,7 @@ pub(crate) enum Exception {
 }
 
 /// What must come out; what is not mentioned may be anything.
-#[derive(Default, Deserialize, PartialEq)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Expect {
     pub class: Option<String>,

@@ -18,6 +18,7 @@ pub(crate) struct Base {
     object: Patch,
 }
 
+#[derive(Deserialize)]
 pub(crate) struct Bases(BTreeMap<String, Base>);
 
 /// What short forms in annotations stand for.
@@ -30,10 +31,6 @@ pub(crate) struct Meaning {
 }
 
 impl Bases {
-    pub(crate) fn parse(text: &str) -> Self {
-        Self(serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("bases: {error}")))
-    }
-
     pub(crate) fn get(&self, name: &str) -> &Base {
         self.0.get(name).unwrap_or_else(|| panic!("there is no base {name:?}"))
     }
@@ -147,10 +144,11 @@ fn entry(entry: &Value, meaning: &Meaning) -> Value {
     Value::Object(fields)
 }
 
-/// Lays one value over another. Unlike a merge, `null` stays: it may stand for a removal from a base.
+/// Lays one value over another. Unlike a merge, `null` stays: it may stand for a removal from a base. What is
+/// unreadable replaces what could be read.
 pub(crate) fn overlay(under: &mut Value, over: &Value) {
     match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
+        (Value::Object(under), Value::Object(over)) if !over.contains_key("unreadable") => {
             for (key, value) in over {
                 overlay(under.entry(key.clone()).or_insert(Value::Null), value);
             }

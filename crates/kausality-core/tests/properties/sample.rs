@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kausality_api::annotation::{self, Owner};
 use kausality_core::{
-    Decision, Exception, Facts, Namespace, Parent, Review, Settings, Summary, decide, questions, review::Object,
+    Decision, Exception, Facts, Namespace, Parent, Review, Settings, Summary, decide, questions,
+    review::Object,
 };
 use serde_json::{Map, Value, json};
 

@@ -7,25 +7,65 @@ use kausality_api::{
     },
     identity::UserHash,
 };
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{
+    collection::{btree_map, vec},
+    option,
+    prelude::*,
+    sample::select,
+    string::string_regex,
+};
 use serde_json::{Map, Value, json};
 
 use crate::world::{CHILD, GENERATION, USERS};
+
+/// Text of this form. A bare pattern would be compiled for every value.
+fn matching(pattern: &str) -> BoxedStrategy<String> {
+    string_regex(pattern).unwrap().boxed()
+}
+
+/// A text, up to `most` times.
+fn long(text: &'static str, most: usize) -> BoxedStrategy<String> {
+    (1..most).prop_map(|times| text.repeat(times)).boxed()
+}
+
+fn odd_name() -> BoxedStrategy<String> {
+    (matching("[a-z~/é\u{1}]{0,6}"), 1_usize..50).prop_map(|(part, times)| part.repeat(times)).boxed()
+}
 
 /// Text that nobody in their right mind would write.
 pub(crate) fn hostile() -> BoxedStrategy<String> {
     prop_oneof![
         select(vec![
-            "", " ", "null", "0", "-1", "[]", "{}", "[[]]", "[null]", "[1,2]", "\"", "True", "yes", "nope", "*",
-            "18446744073709551616", "\u{0}", "\u{7f}\u{1b}[31m", "🦀🦀", "~0~1/", "a,b,c,,", "2026-13-45T99:99:99Z",
+            "",
+            " ",
+            "null",
+            "0",
+            "-1",
+            "[]",
+            "{}",
+            "[[]]",
+            "[null]",
+            "[1,2]",
+            "\"",
+            "True",
+            "yes",
+            "nope",
+            "*",
+            "18446744073709551616",
+            "\u{0}",
+            "\u{7f}\u{1b}[31m",
+            "🦀🦀",
+            "~0~1/",
+            "a,b,c,,",
+            "2026-13-45T99:99:99Z",
         ])
         .prop_map(str::to_owned),
-        ".{0,30}",
-        (any::<char>(), 1_usize..30_000).prop_map(|(char, times)| char.to_string().repeat(times)),
+        matching(".{0,30}"),
+        (any::<char>(), 1_usize..9000).prop_map(|(char, times)| char.to_string().repeat(times)),
         (1_usize..3000).prop_map(|depth| "[".repeat(depth)),
         (1_usize..3000).prop_map(|count| json!(vec![1; count]).to_string()),
-        (1_usize..20_000).prop_map(|long| json!("x".repeat(long)).to_string()),
-        (1_usize..20_000).prop_map(|long| json!([{ "y".repeat(long): 1 }]).to_string()),
+        (1_usize..9000).prop_map(|long| json!("x".repeat(long)).to_string()),
+        (1_usize..9000).prop_map(|long| json!([{ "y".repeat(long): 1 }]).to_string()),
     ]
     .boxed()
 }
@@ -36,7 +76,7 @@ pub(crate) fn freeze() -> BoxedStrategy<String> {
         4 => Just("true".to_owned()),
         4 => Just(r#"{"user":"alice","message":"incident","at":"2026-01-01T00:00:00Z"}"#.to_owned()),
         2 => Just("false".to_owned()),
-        2 => ("\\PC{0,20}", 1_usize..9000).prop_map(|(user, times)| json!({
+        2 => (matching("[a-z é🦀\u{1}]{0,8}"), 1_usize..2000).prop_map(|(user, times)| json!({
             "user": user.repeat(times), "message": "because ".repeat(times),
         }).to_string()),
         1 => hostile(),
@@ -123,7 +163,7 @@ fn approval() -> BoxedStrategy<Value> {
         1 => Just(Some(json!(["spec", "data", "rules"]))),
         1 => Just(Some(json!(["spec.unrelated"]))),
     ];
-    (subject(), generation(), mode, fields, expires(), diff(), proptest::option::of("\\PC{0,300}"))
+    (subject(), generation(), mode, fields, expires(), diff(), option::of(long("why é ", 60)))
         .prop_map(|(mut entry, generation, mode, fields, expires, diff, reason)| {
             // Only what lasts can do without a generation.
             let generation = generation.or_else(|| (mode != Some("always")).then(|| json!(GENERATION)));
@@ -139,7 +179,13 @@ fn approval() -> BoxedStrategy<Value> {
 }
 
 fn rejection() -> BoxedStrategy<Value> {
-    (subject(), generation(), expires(), diff(), prop_oneof![4 => "[a-z]{1,9}".boxed(), 1 => "x{5000,20000}".boxed()])
+    (
+        subject(),
+        generation(),
+        expires(),
+        diff(),
+        prop_oneof![4 => matching("[a-z]{1,9}"), 1 => long("because ", 3000)],
+    )
         .prop_map(|(mut entry, generation, expires, diff, reason)| {
             put(&mut entry, "generation", generation);
             put(&mut entry, "expires", expires);
@@ -173,7 +219,7 @@ fn no_entry() -> BoxedStrategy<Value> {
         Just(json!("*")),
         Just(Value::Null),
         Just(json!({})),
-        "x{1,5000}".prop_map(|text| json!({ text: true })),
+        long("x", 5000).prop_map(|text| json!({ text: true })),
     ]
     .boxed()
 }
@@ -241,17 +287,17 @@ fn hashes() -> BoxedStrategy<String> {
 }
 
 fn hop() -> BoxedStrategy<Value> {
-    let text = || prop_oneof![4 => "[a-z]{1,9}".boxed(), 1 => hostile()];
+    let text = || prop_oneof![4 => matching("[a-z]{1,9}"), 1 => hostile()];
     let labels = prop_oneof![
         4 => Just(json!({})),
-        1 => proptest::collection::btree_map("[a-z\u{1}é]{1,300}", text(), 0..6).prop_map(|labels| json!(labels)),
+        1 => btree_map(odd_name(), text(), 0..6).prop_map(|labels| json!(labels)),
     ];
-    (text(), text(), text(), proptest::option::of(text()), labels, any::<bool>(), proptest::option::of(any::<i64>()))
+    (text(), text(), text(), option::of(text()), labels, any::<bool>(), option::of(any::<i64>()))
         .prop_map(|(kind, name, user, uid, labels, drift, generation)| {
             json!({
-                "apiVersion": "v1", "kind": kind, "name": name, "user": user, "uid": uid, "generation": generation,
+                "apiVersion": name, "kind": kind, "name": name, "user": user, "uid": uid, "generation": generation,
                 "timestamp": "2026-01-01T00:00:00Z", "labels": labels, "drift": drift,
-                "approval": {"mode": "once", "by": user},
+                "approval": {"mode": "once", "by": user, "reason": name, "policy": kind}, "requestUID": name,
             })
         })
         .boxed()
@@ -275,7 +321,7 @@ pub(crate) fn system() -> BoxedStrategy<(String, String)> {
         2 => (Just(TRACE), prop_oneof![trace(), hostile()]),
         1 => (Just(PHASE), prop_oneof![Just("initialized".to_owned()), hostile()]),
         1 => (Just(INITIALIZED), prop_oneof![Just("true".to_owned()), hostile()]),
-        1 => (Just(SETTLED), prop_oneof!["[0-9a-f]{16}".boxed(), hostile()]),
+        1 => (Just(SETTLED), prop_oneof![matching("[0-9a-f]{16}"), hostile()]),
         1 => (Just(OBSERVED_GENERATION), prop_oneof![any::<i64>().prop_map(|it| it.to_string()).boxed(), hostile()]),
     ]
     .prop_map(|(key, value)| (key.to_owned(), value))
@@ -297,8 +343,8 @@ pub(crate) fn user() -> BoxedStrategy<(String, String)> {
 
 /// An annotation that becomes a label of a hop.
 pub(crate) fn trace_label() -> BoxedStrategy<(String, String)> {
-    let name = prop_oneof![4 => "[a-z]{1,8}".boxed(), 1 => "[a-z~/é\u{1}]{0,300}".boxed()];
-    (name, prop_oneof![3 => "[A-Z]{3}-[0-9]{1,3}".boxed(), 1 => hostile()])
+    let name = prop_oneof![4 => matching("[a-z]{1,8}"), 1 => odd_name()];
+    (name, prop_oneof![3 => matching("[A-Z]{3}-[0-9]{1,3}"), 1 => hostile()])
         .prop_map(|(name, value)| (format!("kausality.io/trace-{name}"), value))
         .boxed()
 }

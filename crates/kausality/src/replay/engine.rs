@@ -16,7 +16,7 @@ use kausality_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::world::{Found, Key, Stored, World, overlay_after};
+use super::world::{Found, Key, Stored, World, dress, overlay_after, system};
 
 /// The engine of a replay.
 #[derive(Debug, Default)]
@@ -162,6 +162,10 @@ impl Engine {
         }
         if let (Some(old), Some(text)) = (&mut request.old_object, texts.old_object) {
             self.world.sight(text.get(), old);
+            if let Some(new) = &mut request.object {
+                // Clients send back what they read.
+                dress(&mut new.metadata.annotations, &system(&old.metadata.annotations));
+            }
         }
         if let (Source::Audit(_), Some(old), Some(new)) = (source, &request.old_object, &mut request.object) {
             // An audit log shows only writes that succeeded, with the version that they led to.
@@ -216,7 +220,7 @@ impl Engine {
                     Source::Webhook => Stored::new(old_text.get(), old, overlay).with_status(new.status),
                     Source::Audit(_) => Stored::new(new_text.get(), new, overlay),
                 };
-                self.world.write(Key::of(old), &old.metadata.resource_version, written);
+                self.world.write(Key::of(old), written);
             }
             (Class::Metadata | Class::Update | Class::Own, Some((old, _)), Some((new, text)))
                 if request.sub_resource.is_empty() =>
@@ -230,7 +234,7 @@ impl Engine {
                 if is_released(new) {
                     self.world.remove(&Key::of(old));
                 } else {
-                    self.world.write(Key::of(old), &old.metadata.resource_version, written);
+                    self.world.write(Key::of(old), written);
                 }
             }
             (Class::Create | Class::Own, None, Some((new, text))) => {
@@ -276,7 +280,7 @@ impl Engine {
         if outlives_deletion(request, old) {
             let overlay = self.world.get(&key).map(|stored| stored.overlay().clone()).unwrap_or_default();
             let dying = Stored::new(text, old, overlay).with_deletion();
-            self.world.write(key, &old.metadata.resource_version, dying);
+            self.world.write(key, dying);
         } else {
             self.world.remove(&key);
         }

@@ -85,8 +85,13 @@ impl Summary {
         if *changes == 0 {
             return Ok(());
         }
-        writeln!(out, "\n{}", self.kinds())?;
-        writeln!(out, "\n{}", self.actors())
+        for table in [self.kinds(), self.actors()] {
+            writeln!(out)?;
+            for line in table.lines() {
+                writeln!(out, "{}", line.trim_end())?;
+            }
+        }
+        Ok(())
     }
 
     fn kinds(&self) -> Table {

@@ -4,6 +4,7 @@
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
 };
 
 use kausality_api::annotation::{self, APPROVALS, MODE, Owner};
@@ -13,6 +14,12 @@ use kausality_core::{
     summary,
 };
 use serde_json::value::RawValue;
+
+/// How many uids of objects that went away are remembered.
+const MAX_DEPARTED: usize = 65_536;
+
+/// How many writes to an object may be uncertain at a time.
+const MAX_PENDING: usize = 8;
 
 /// How many objects with a generated name may wait for their first sighting.
 const MAX_UNNAMED: usize = 4096;
@@ -54,9 +61,10 @@ pub(crate) struct Stored {
     /// The uid; a CREATE does not tell it.
     uid: Option<String>,
     overlay: Overlay,
-    /// The version that the last write was based on, with the annotations of that time: a review that
-    /// still sees that version shows a state from before the write.
-    before: Option<(String, Overlay)>,
+    /// The version that was last sighted, with the annotations of that time.
+    sighted: Option<(String, Overlay)>,
+    /// Writes since then. A review is no proof of storage: the next sighting shows which of them happened.
+    pending: VecDeque<(Fingerprint, Overlay)>,
     /// The approvals from which Kausality would have taken one off, and what would be left of them.
     consumed: Option<(String, Option<String>)>,
     summary: OnceCell<Option<Summary>>,
@@ -73,7 +81,8 @@ impl Stored {
             deleting: object.metadata.is_deleting(),
             uid: (!uid.is_empty()).then(|| uid.to_string()),
             overlay,
-            before: None,
+            sighted: None,
+            pending: VecDeque::new(),
             consumed: None,
             summary: OnceCell::new(),
         }
@@ -131,12 +140,7 @@ impl Stored {
 
     /// Puts our annotations in place of those that the recording shows.
     fn dress(&self, annotations: &mut Annotations<'_>, overlay: &Overlay) {
-        for key in annotation::SYSTEM {
-            annotations.remove(key);
-        }
-        for (key, value) in overlay {
-            annotations.set(key.clone(), value.clone());
-        }
+        dress(annotations, overlay);
         if let Some((before, after)) = &self.consumed
             && annotations.get(APPROVALS) == Some(before)
         {
@@ -147,13 +151,62 @@ impl Stored {
         }
     }
 
-    /// The annotations that hold for a review which sees this version of the object.
-    fn overlay_at(&self, resource_version: &str) -> &Overlay {
-        match &self.before {
-            Some((version, overlay)) if version == resource_version => overlay,
-            _ => &self.overlay,
+    /// Whether it may be the object with this uid.
+    fn may_be(&self, uid: &str) -> bool {
+        self.uid.as_deref().is_none_or(|known| known == uid)
+    }
+
+    fn was_sighted_at(&self, resource_version: &str) -> bool {
+        self.sighted.as_ref().is_some_and(|(version, _)| version == resource_version)
+    }
+
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        let object = Object::parse(&self.text).ok()?;
+        Some(fingerprint(&object, self.status.as_deref().or(object.status)))
+    }
+
+    /// The annotations that the object had when it was as a review shows it.
+    fn overlay_as(&self, seen: &Object<'_>) -> &Overlay {
+        match &self.sighted {
+            // Seen before any of the writes since: none has happened yet, or this is an old copy.
+            Some((version, overlay)) if *version == *seen.metadata.resource_version => overlay,
+            _ => {
+                let seen = fingerprint(seen, seen.status);
+                let landed = self.pending.iter().rev().find(|(written, _)| *written == seen);
+                landed.map_or(&self.overlay, |(_, overlay)| overlay)
+            }
         }
     }
+}
+
+/// Puts our annotations in place of those that an object shows.
+pub(crate) fn dress(annotations: &mut Annotations<'_>, overlay: &Overlay) {
+    for key in annotation::SYSTEM {
+        annotations.remove(key);
+    }
+    for (key, value) in overlay {
+        annotations.set(key.clone(), value.clone());
+    }
+}
+
+/// Those of an object's annotations that are Kausality's.
+pub(crate) fn system(annotations: &Annotations<'_>) -> Overlay {
+    (annotations.ours())
+        .filter(|(key, _)| annotation::owner(key) == Owner::System)
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Tells what an object wants and is, short of reading it.
+type Fingerprint = u64;
+
+fn fingerprint(object: &Object<'_>, status: Option<&RawValue>) -> Fingerprint {
+    let mut hasher = DefaultHasher::new();
+    for (key, value) in object.intent.iter() {
+        (&**key, value.get()).hash(&mut hasher);
+    }
+    status.map(RawValue::get).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Changes annotations of ours; `None` removes one.
@@ -195,8 +248,6 @@ pub(crate) struct World {
     resources: HashMap<(String, String), String>,
 }
 
-const MAX_DEPARTED: usize = 65_536;
-
 impl World {
     /// Learns which resource a kind is.
     pub(crate) fn learn_kind(&mut self, group: &str, kind: &str, resource: &str) {
@@ -220,34 +271,27 @@ impl World {
     /// annotations that Kausality would have written.
     pub(crate) fn sight(&mut self, text: &str, object: &mut Object<'_>) {
         let key = Key::of(object);
-        let metadata = &mut object.metadata;
-        let known = self
-            .objects
-            .remove(&key)
-            .filter(|stored| stored.uid.as_deref().is_none_or(|uid| uid == &*metadata.uid));
-        let mut stored = match known {
+        let known = self.objects.get(&key).filter(|known| known.may_be(&object.metadata.uid));
+        let (overlay, consumed) = match known {
             Some(known) => {
-                let overlay = known.overlay_at(&metadata.resource_version).clone();
-                known.dress(&mut metadata.annotations, &overlay);
-                let mut seen = Stored::new(text, object, known.overlay);
-                seen.before = known.before;
-                seen.consumed = known.consumed;
-                seen
+                let overlay = known.overlay_as(object).clone();
+                known.dress(&mut object.metadata.annotations, &overlay);
+                if known.was_sighted_at(&object.metadata.resource_version) {
+                    return;
+                }
+                (overlay, known.consumed.clone())
             }
             None => {
-                let overlay = self.christen(&key, &metadata.generate_name).unwrap_or_else(|| {
-                    (metadata.annotations.ours())
-                        .filter(|(key, _)| annotation::owner(key) == Owner::System)
-                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                        .collect()
-                });
-                let seen = Stored::new(text, object, overlay);
-                seen.dress(&mut object.metadata.annotations, &seen.overlay);
-                seen
+                let overlay = self.christen(&key, &object.metadata.generate_name);
+                let overlay = overlay.unwrap_or_else(|| system(&object.metadata.annotations));
+                dress(&mut object.metadata.annotations, &overlay);
+                (overlay, None)
             }
         };
-        stored.summary = OnceCell::new();
-        self.objects.insert(key, stored);
+        let mut seen = Stored::new(text, object, overlay.clone());
+        seen.sighted = Some((object.metadata.resource_version.to_string(), overlay));
+        seen.consumed = consumed;
+        self.objects.insert(key, seen);
     }
 
     /// The annotations of an object that was created with a generated name and is seen for the first time.
@@ -287,13 +331,19 @@ impl World {
             .or_insert_with(|| Stored::new(text, object, overlay).with_generation(generation));
     }
 
-    /// Stores a write to an object that was sighted at `resource_version`.
-    pub(crate) fn write(&mut self, key: Key, resource_version: &str, mut written: Stored) {
+    /// Stores a write to an object.
+    pub(crate) fn write(&mut self, key: Key, mut written: Stored) {
         if let Some(known) = self.objects.remove(&key) {
-            let overlay = known.overlay_at(resource_version).clone();
-            written.before = Some((resource_version.to_owned(), overlay));
+            written.sighted = known.sighted;
+            written.pending = known.pending;
             written.consumed = known.consumed;
             written.uid = written.uid.or(known.uid);
+        }
+        if written.pending.len() >= MAX_PENDING {
+            written.pending.pop_front();
+        }
+        if let Some(print) = written.fingerprint() {
+            written.pending.push_back((print, written.overlay.clone()));
         }
         self.objects.insert(key, written);
     }
@@ -406,13 +456,8 @@ impl World {
 
 /// The annotations that an allowed request leaves on its object, beside those it had.
 pub(crate) fn overlay_after(request: &Request<'_>, patch: &kausality_core::patch::Patch) -> Overlay {
-    let mut overlay = Overlay::new();
     let sent = request.object.as_ref().map(|object| &object.metadata.annotations);
-    for (key, value) in sent.into_iter().flat_map(Annotations::ours) {
-        if annotation::owner(key) == Owner::System {
-            overlay.insert(key.to_owned(), value.to_owned());
-        }
-    }
+    let mut overlay = sent.map(system).unwrap_or_default();
     apply(&mut overlay, &patch.annotations);
     overlay
 }

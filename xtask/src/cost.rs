@@ -1,0 +1,169 @@
+//! What decisions cost, in instructions: they are the same on a busy machine and on an idle one.
+//!
+//! `gungraun` was looked at: it holds one benchmark against its own past. The budget here is a ratio of two
+//! things measured in one go, and that much valgrind tells without a harness.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Parsing and deciding a review costs at most this many times what `serde_json` takes to parse it as a `Value`.
+const BUDGET: f64 = 1.0;
+/// A line of a long replay costs at most this many times what a line of a short one does.
+const FLAT: f64 = 1.1;
+/// How far the figure in the README may be off: compilers and libraries differ a little between machines.
+const TOLERANCE: f64 = 0.06;
+
+const ROUNDS: u64 = 3;
+const SHORT: u64 = 500;
+const LONG: u64 = 3000;
+const README: &str = "README.md";
+const MARK: &str = "parse and decide one review";
+
+/// Measures, and fails where a budget is exceeded or the README is wrong.
+pub(crate) fn run(write: bool) -> Result<ExitCode> {
+    build()?;
+    let mut out = std::io::stdout();
+    let recordings = recordings()?;
+    let decide = decision_cost(&recordings)?;
+    writeln!(out, "parse and decide one review: {decide:.2} x serde_json::Value (budget {BUDGET:.1})")?;
+    let flat = replay_growth()?;
+    writeln!(out, "replay, a line of {LONG} against a line of {SHORT}: {flat:.2} x (budget {FLAT:.1})")?;
+    ensure!(decide <= BUDGET, "a decision costs {decide:.2} x, the budget is {BUDGET:.1}");
+    ensure!(
+        flat <= FLAT,
+        "a line of a long replay costs {flat:.2} x a line of a short one, more than {FLAT:.1}"
+    );
+    let readme = fs::read_to_string(README)?;
+    if write {
+        fs::write(README, with_figure(&readme, decide)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stated = stated_figure(&readme)?;
+    ensure!(
+        (stated - decide).abs() <= TOLERANCE,
+        "{README} says {stated:.2} x, measured is {decide:.2} x: run `cargo xtask cost --write`"
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cost of parsing and deciding the recorded reviews, as a multiple of parsing them as values.
+fn decision_cost(recordings: &[PathBuf]) -> Result<f64> {
+    let measure = |what: &str| {
+        let mut command = program("cost")?;
+        command.extend([what.to_owned(), ROUNDS.to_string()]);
+        command.extend(recordings.iter().map(|path| path.display().to_string()));
+        instructions(&command)
+    };
+    let nothing = measure("nothing")?;
+    let value = measure("value")?.saturating_sub(nothing);
+    let decide = measure("decide")?.saturating_sub(nothing);
+    ensure!(value > 0, "parsing took no instruction: the measurement is broken");
+    Ok(decide as f64 / value as f64)
+}
+
+/// How much more a line costs in a long replay than in a short one.
+fn replay_growth() -> Result<f64> {
+    let folder = target().join("cost");
+    fs::create_dir_all(&folder)?;
+    let per_line = |lines: u64| -> Result<f64> {
+        let file = folder.join(format!("{lines}.jsonl"));
+        let recording = fixtures().join("drift-after-rollout.jsonl");
+        let synthesise = program("synthesise")?;
+        let output = Command::new(synthesise.first().context("no program")?)
+            .arg(lines.to_string())
+            .arg(recording)
+            .output()?;
+        ensure!(output.status.success(), "synthesise failed");
+        fs::write(&file, output.stdout)?;
+        let kausality = target().join("release/kausality").display().to_string();
+        let command =
+            [kausality, "replay".into(), "--only".into(), "deny".into(), file.display().to_string()];
+        Ok(instructions(&command)? as f64 / lines as f64)
+    };
+    Ok(per_line(LONG)? / per_line(SHORT)?)
+}
+
+fn build() -> Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--quiet", "--package", "kausality", "--bins", "--examples"])
+        .status()?;
+    ensure!(status.success(), "the build failed");
+    Ok(())
+}
+
+/// How many instructions a command takes.
+fn instructions(command: &[String]) -> Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(command)
+        .output()
+        .context("cannot run valgrind: install it, `make setup` tells how")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed under valgrind:\n{text}");
+    let count = text.lines().find_map(|line| line.split_once("Collected : ")).map(|(_, count)| count.trim());
+    count.with_context(|| format!("valgrind told no count:\n{text}"))?.parse().context("not a count")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+}
+
+fn program(example: &str) -> Result<Vec<String>> {
+    let path = target().join("release/examples").join(example);
+    ensure!(path.exists(), "{} was not built", path.display());
+    Ok(vec![path.display().to_string()])
+}
+
+fn fixtures() -> PathBuf {
+    Path::new("fixtures").join("admission-reviews")
+}
+
+fn recordings() -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> =
+        fixtures().read_dir()?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    files.sort();
+    Ok(files)
+}
+
+/// The figure in the README's table: the number before ` x` in the last cell of its row.
+fn stated_figure(readme: &str) -> Result<f64> {
+    let cell = row(readme)?.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
+    let figure = cell.trim().split(' ').next().unwrap_or_default();
+    figure.parse().with_context(|| format!("the README states no figure but {cell:?}"))
+}
+
+fn with_figure(readme: &str, figure: f64) -> Result<String> {
+    let old = row(readme)?;
+    let Some((head, _)) = old.trim_end_matches([' ', '|']).rsplit_once('|') else {
+        bail!("the README's row {old:?} is no table row")
+    };
+    Ok(readme.replace(old, &format!("{head}| {figure:.2} x |")))
+}
+
+fn row(readme: &str) -> Result<&str> {
+    let row = readme.lines().find(|line| line.starts_with('|') && line.contains(MARK));
+    row.with_context(|| format!("{README} has no table row with {MARK:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "text\n| what | budget | measured |\n|---|---|---|\n\
+        | parse and decide one review | 1.0 x | 0.47 x |\nmore\n";
+
+    #[test]
+    fn the_figure_is_read_and_written() {
+        assert_eq!(stated_figure(TABLE).unwrap(), 0.47);
+        let written = with_figure(TABLE, 0.5).unwrap();
+        assert!(written.contains("| parse and decide one review | 1.0 x | 0.50 x |\nmore"), "{written}");
+        assert!(stated_figure("no table").is_err());
+    }
+}
