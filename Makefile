@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The steps of `make test`, quick to fail first.
-STEPS := setup check-fmt clippy check-architecture check-dependencies check-tests check-cost
+STEPS := setup check-fmt clippy check-architecture check-dependencies check-tests check-demo check-cost check-control-plane
 
 # Tools that we install are kept outside the tree, by version, so that the next run finds them.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kausality/tools
@@ -16,6 +16,8 @@ DENY_ROOT := $(TOOLS)/cargo-deny-$(DENY_VERSION)
 DENY = $(shell have=$$(cargo-deny --version 2>/dev/null | cut -d' ' -f2); \
 	oldest=$$(printf '%s\n' "$(DENY_VERSION)" "$$have" | sort -V | head -n 1); \
 	if [ "$$oldest" = "$(DENY_VERSION)" ]; then echo cargo-deny; else echo "$(DENY_ROOT)/bin/cargo-deny"; fi)
+
+RECORDING := fixtures/admission-reviews/custom-resources.jsonl
 
 say = @printf '\n==> %s\n' "$(1)"
 
@@ -31,6 +33,20 @@ test: ## Run everything that CI runs
 		begin=$$SECONDS; $(MAKE) $$step; printf '    (%d s)\n' $$((SECONDS - begin)); \
 	done; \
 	done=yes; printf '\n==> All passed in %d s\n' $$((SECONDS - start))
+
+.PHONY: demo
+demo: ## See it work: replay a recording of a real cluster
+	@cargo build --quiet --locked --package kausality
+	$(call say,alice creates an EKSCluster. Its controller builds the children and later changes them unasked)
+	@cargo run --quiet --locked --package kausality -- replay $(RECORDING)
+	$(call say,Why is line 12 no drift? Because alice changed the parent just before)
+	@cargo run --quiet --locked --package kausality -- why $(RECORDING) --line 12
+	$(call say,And line 17? The parent is not Ready just now but it had settled and nobody changed it since)
+	@cargo run --quiet --locked --package kausality -- why $(RECORDING) --line 17
+	$(call say,Your turn)
+	@echo 'cargo run -q -p kausality -- replay fixtures/admission-reviews/drift-after-rollout.jsonl --mode enforce'
+	@echo 'cargo run -q -p kausality -- replay --help'
+	@echo 'docs/replay.md tells how to record your own cluster.'
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -91,10 +107,31 @@ check-tests: ## Do all tests pass, those in the documentation among them?
 	$(call say,Running the tests)
 	@cargo test --workspace --locked
 
+.PHONY: check-demo
+check-demo: ## Does the demo run to its end?
+	$(call say,Running the demo)
+	@$(MAKE) demo >/dev/null
+
 .PHONY: check-cost
 check-cost: ## Do the hot paths take as many instructions as recorded?
 	$(call say,Checking the cost)
 	@cargo xtask cost
+
+# Exit code 3 says that there is none and none can be built. With REQUIRE_CONTROL_PLANE=1 it is 1, as for any failure.
+.PHONY: check-control-plane
+check-control-plane: ## Is there a control plane to test against? (builds it, once)
+	$(call say,Providing the control plane for tests)
+	@code=0; cargo xtask control-plane || code=$$?; \
+	if [ $$code = 3 ]; then \
+		printf '\n==> SKIPPED: the tests against a real control plane, for the reason above\n' >&2; \
+	else \
+		exit $$code; \
+	fi
+
+.PHONY: control-plane
+control-plane: ## Provide the control plane for tests, and print its folder
+	$(call say,Providing the control plane for tests)
+	@cargo xtask control-plane
 
 # Not in `make test`: it fetches the RustSec database from GitHub, and fails when others publish something.
 .PHONY: advisories

@@ -114,6 +114,7 @@ pub(crate) fn labels(request: &Request<'_>) -> Labels {
 fn lacks_generation(group: &str, kind: &str) -> bool {
     match group {
         "" => !matches!(kind, "Pod" | "ReplicationController"),
+        "apps" => kind == "ControllerRevision",
         "rbac.authorization.k8s.io"
         | "storage.k8s.io"
         | "coordination.k8s.io"

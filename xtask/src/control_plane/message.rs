@@ -21,7 +21,8 @@ pub(super) fn absent(reason: &Reason, oldest_go: &str, recipe: &Recipe, required
         "{rule}\n\
          !! THERE IS NO CONTROL PLANE FOR TESTS\n\
          !!\n\
-         !! why:   {reason}, and the cache has no {}\n\
+         !! why:   {reason},\n\
+         !!        and the cache has no {}\n\
          !! to do: install Go {oldest_go} or later (https://go.dev/dl), then run `make control-plane`;\n\
          !!        or set KUBEBUILDER_ASSETS to a folder with kube-apiserver,\n\
          !!        kube-controller-manager, kubectl, etcd and helm\n\

@@ -42,7 +42,7 @@ impl Source {
     pub(super) fn notice(&self) -> Option<String> {
         let Self::Modules { passed_over: Some(PassedOver { folder, missing }) } = self else { return None };
         Some(format!(
-            "KUBEBUILDER_ASSETS is passed over: {} has no {}. The binaries are built from control-plane/ instead.",
+            "KUBEBUILDER_ASSETS is passed over: {} has no {}. The binaries come from control-plane/ instead.",
             folder.display(),
             missing.join(", no ")
         ))

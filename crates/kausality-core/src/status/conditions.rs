@@ -1,6 +1,7 @@
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
-use super::{Standing, lenient};
+use super::{Standing, lenient, parse};
 
 /// A condition, as far as it matters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -31,7 +32,13 @@ impl Condition {
 /// The conditions of a status.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Conditions(Vec<Condition>);
+pub struct Conditions(#[serde(deserialize_with = "each")] Vec<Condition>);
+
+/// Reads conditions one by one: what is none says nothing, and hides none of the others.
+fn each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Condition>, D::Error> {
+    let raw = Vec::<&'de RawValue>::deserialize(deserializer)?;
+    Ok(raw.into_iter().map(parse).collect())
+}
 
 /// Conditions that are true when an object is done, with what their absence of truth means.
 const DONE_WHEN_TRUE: [(&str, &str); 3] = [

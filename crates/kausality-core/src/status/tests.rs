@@ -380,8 +380,7 @@ fn names_may_mean_something_else_in_custom_resources() {
 
 #[test]
 fn one_bad_condition_does_not_hide_the_others() {
-    let status = r#"{"conditions":[{"type":"Ready","status":"False","observedGeneration":"x"},7]}"#;
-    let text = object("example.com/v1/Thing", "{}", status);
-    let object = Object::parse(&text).unwrap();
-    assert_eq!(read(&object, object.status).observed_generation, None);
+    let status = r#"{"conditions":[7,{"type":"Ready","status":"False","observedGeneration":4},"x"]}"#;
+    check("example.com/v1/Thing", "{}", status, "condition Ready is not True");
+    observed(status, Some(4));
 }

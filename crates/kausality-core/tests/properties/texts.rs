@@ -61,7 +61,8 @@ pub(crate) fn hostile() -> BoxedStrategy<String> {
         ])
         .prop_map(str::to_owned),
         matching(".{0,30}"),
-        (any::<char>(), 1_usize..9000).prop_map(|(char, times)| char.to_string().repeat(times)),
+        (prop_oneof![any::<char>(), select(vec!['\u{1}', '"', '🦀'])], 1_usize..9000)
+            .prop_map(|(char, times)| char.to_string().repeat(times)),
         (1_usize..3000).prop_map(|depth| "[".repeat(depth)),
         (1_usize..3000).prop_map(|count| json!(vec![1; count]).to_string()),
         (1_usize..9000).prop_map(|long| json!("x".repeat(long)).to_string()),

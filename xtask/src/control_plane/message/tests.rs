@@ -19,7 +19,8 @@ fn without_go_it_says_what_to_install_and_what_is_skipped() {
         None,
         false,
         &[
-            "why:   Go is not installed, and the cache has no kube-apiserver, kube-controller-manager, kubectl, etcd, helm\n",
+            "why:   Go is not installed,\n",
+            "and the cache has no kube-apiserver, kube-controller-manager, kubectl, etcd, helm\n",
             "install Go 1.26.0 or later",
             "make control-plane",
             "SKIPPED until then: every test against a real API server.",
