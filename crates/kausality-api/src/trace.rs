@@ -152,7 +152,7 @@ impl Hop {
         let mut room = MAX_LABELS_BYTES;
         self.labels.retain(|key, value| {
             bound(value, MAX_LABEL);
-            let size = serde_json::to_string(&(&*key, &*value)).map_or(usize::MAX, |text| text.len());
+            let size = serde_json::to_string(&(key, &*value)).map_or(usize::MAX, |text| text.len());
             let fits = size <= room;
             room = room.saturating_sub(size);
             fits

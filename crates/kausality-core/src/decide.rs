@@ -513,7 +513,7 @@ fn consume(parent: &Summary, used: &Used) -> Effect {
         parent: parent.id.clone(),
         uid: parent.uid.clone(),
         resource_version: parent.resource_version.clone(),
-        approval: used.approval.clone(),
+        approval: Box::new(used.approval.clone()),
         annotations,
     }
 }

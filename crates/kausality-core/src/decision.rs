@@ -117,7 +117,7 @@ pub enum Effect {
         /// The version that the decision rests on.
         resource_version: String,
         /// The approval that is used up.
-        approval: Approval,
+        approval: Box<Approval>,
         /// What the parent's annotations must become.
         annotations: BTreeMap<String, Option<String>>,
     },

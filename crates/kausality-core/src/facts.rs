@@ -1,6 +1,6 @@
 //! What a decision must know beyond its request, and how a shell learns what to fetch.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kausality_api::{mode::Mode, selector::Labels};
@@ -67,6 +67,59 @@ pub enum Parent<'a> {
     Gone,
     /// It may exist, but could not be read: why.
     Unreadable(String),
+}
+
+/// Facts that a shell has gathered, on their own: [`Facts`] borrow from them.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The time.
+    pub now: Timestamp,
+    /// The parent of the object that is written.
+    pub parent: KnownParent,
+    /// The object behind a `scale` request, or why it cannot be read.
+    pub scaled: Option<Result<Arc<Summary>, String>>,
+    /// The namespace of the object that is written.
+    pub namespace: Option<Arc<Namespace>>,
+    /// A policy that lets this drift pass.
+    pub exception: Option<Exception>,
+}
+
+/// What a shell has found out about a parent.
+#[derive(Clone, Debug)]
+pub enum KnownParent {
+    /// There is none.
+    None,
+    /// Here it is.
+    Found {
+        /// The parent.
+        summary: Arc<Summary>,
+        /// The plural name of its kind; empty if unknown.
+        resource: Arc<str>,
+    },
+    /// It does not exist any more, or another object has its name.
+    Gone,
+    /// It may exist, but could not be read: why.
+    Unreadable(String),
+}
+
+impl Known {
+    /// As facts for a decision.
+    #[must_use]
+    pub fn facts<'a>(&'a self, settings: &'a Settings) -> Facts<'a> {
+        Facts {
+            now: self.now,
+            settings,
+            parent: match &self.parent {
+                KnownParent::None => Parent::None,
+                KnownParent::Found { summary, resource } => Parent::Found { summary, resource },
+                KnownParent::Gone => Parent::Gone,
+                KnownParent::Unreadable(why) => Parent::Unreadable(why.clone()),
+            },
+            scaled: self.scaled.as_ref().map(|scaled| scaled.as_deref().map_err(Clone::clone)),
+            namespace: self.namespace.as_deref(),
+            exception: self.exception.clone(),
+        }
+    }
 }
 
 /// As much of a namespace as matters.

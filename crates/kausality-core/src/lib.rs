@@ -68,7 +68,8 @@ pub use change::Drift;
 pub use decide::{decide, is_bound_to_conflict};
 pub use decision::Decision;
 pub use facts::{
-    Exception, Facts, Namespace, Parent, Questions, ScaledObject, Settings, parent_id, questions,
+    Exception, Facts, Known, KnownParent, Namespace, Parent, Questions, ScaledObject, Settings, parent_id,
+    questions,
 };
 pub use review::Review;
 pub use summary::Summary;

@@ -433,6 +433,10 @@ proptest! {
             prop_assert!(bad.cause != Some(Cause::Drift) || denied(&bad) && !bad.warnings.is_empty()
                 || bad.resolution == Resolution::Frozen);
         }
+        let frozen = replaced(FREEZE, Some(&freeze));
+        if frozen.phase.is_some() && frozen.cause != Some(Cause::Cleanup) {
+            prop_assert_eq!(&frozen.resolution, &Resolution::Frozen);
+        }
         sample.set_on_parent(APPROVALS, Some(&approvals));
         prop_assert!(!matches!(sample.decide().resolution, Resolution::Approved(_)));
     }
@@ -488,6 +492,21 @@ proptest! {
         let said: usize = decision.warnings.iter().map(String::len).sum();
         prop_assert!(said < 2 * MAX_MESSAGE, "{said} bytes of warnings");
     }
+}
+
+/// The worst that a hop can be: every text too long, and six bytes to a character.
+#[test]
+fn two_hostile_hops_fit_a_trace() {
+    let odd = "\u{1}".repeat(1000);
+    let hop = json!({
+        "apiVersion": odd, "kind": odd, "name": odd, "uid": odd, "generation": i64::MIN, "user": odd,
+        "timestamp": "2026-01-01T00:00:00Z", "requestUID": odd, "labels": {"a": odd, "b": odd, "c": odd},
+        "approval": {"mode": "generation", "policy": odd, "by": odd, "reason": odd}, "drift": true,
+    });
+    let above = Trace::decode(&json!([hop, hop, hop]).to_string()).unwrap();
+    let trace = above.clone().extended(above.hops()[0].clone());
+    assert!(trace.encode().len() <= MAX_BYTES, "{} bytes", trace.encode().len());
+    assert_eq!(trace.hops().len(), 2);
 }
 
 fn is_order(decision: &Decision) -> bool {

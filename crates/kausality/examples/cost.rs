@@ -8,8 +8,8 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result, bail};
-use kausality::replay::engine::{Engine, Knowledge, Source};
-use kausality_core::{Review, Settings, decide};
+use kausality::replay::engine::{Engine, Source};
+use kausality_core::{Known, Review, Settings, decide};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
 }
 
 /// Replays a recording to learn what each decision must know.
-fn learn(recording: &[u8]) -> Result<Vec<(&[u8], Knowledge)>> {
+fn learn(recording: &[u8]) -> Result<Vec<(&[u8], Known)>> {
     let mut engine = Engine::new(Settings::default());
     let lines = recording.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines

@@ -107,9 +107,8 @@ fn make(recipe: &Recipe, root: &Path, folder: &Path, progress: Progress) -> Resu
     }
     let started = Instant::now();
     let count = recipe.builds.len();
-    progress.say(&format!(
-        "Building {count} binaries for the control plane. Go keeps what it compiles: the next time is faster."
-    ));
+    let names: Vec<_> = recipe.builds.iter().map(|build| build.binary.name).collect();
+    progress.say(&format!("Building {}. This takes minutes, and is kept.", names.join(", ")));
     for (index, item) in recipe.builds.iter().enumerate() {
         let begun = Instant::now();
         let label = format!("[{}/{count}] {} {}", index + 1, item.binary.name, item.version);
@@ -118,7 +117,7 @@ fn make(recipe: &Recipe, root: &Path, folder: &Path, progress: Progress) -> Resu
         let megabytes = fs::metadata(&file).map_or(0, |data| data.len()) / 1_000_000;
         progress.say(&format!("{label}: built in {}, {megabytes} MB", progress::time(begun.elapsed())));
     }
-    progress.say(&format!("The control plane is built, in {}.", progress::time(started.elapsed())));
+    progress.say(&format!("All built in {}.", progress::time(started.elapsed())));
     Ok(())
 }
 

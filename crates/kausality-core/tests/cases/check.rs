@@ -32,6 +32,7 @@ pub(crate) fn run(case: &Case, bases: &Bases) -> Vec<String> {
     check.trace(&case.expect, &decision, object.as_ref());
     check.effects(&case.expect, &built, &decision);
     check.invariants(&decision);
+    check.secrets(&built, &decision);
     check.reinvocation(case, &built, &decision, object.as_ref());
     check.dry_run(case, &built, &decision);
     if !check.problems.is_empty() {
@@ -258,6 +259,19 @@ impl Check {
         }
         let deciding = decision.explanation.steps().iter().filter(|step| step.decided).count();
         self.same("the number of rules that decided", &1, &deciding);
+    }
+
+    /// Whatever a decision holds may be shown, stored and sent.
+    fn secrets(&mut self, built: &Built, decision: &Decision) {
+        let shown = format!("{decision:?}");
+        for object in [&built.old_object, &built.object].into_iter().flatten() {
+            if object["kind"] != "Secret" {
+                continue;
+            }
+            for value in object["data"].as_object().unwrap().values().filter_map(Value::as_str) {
+                self.same(&format!("whether {value} shows"), &false, &shown.contains(value));
+            }
+        }
     }
 
     /// Other webhooks may change the object and make the API server ask again.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kausality_api::annotation::APPROVALS;
 use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
-    Decision, Facts, Namespace, Parent, Review, Settings, Summary,
+    Decision, Known, KnownParent, Review, Settings,
     class::Class,
     decide,
     decision::Effect,
@@ -16,7 +16,7 @@ use kausality_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::world::{Found, Key, Stored, World, dress, overlay_after, system};
+use super::world::{Key, Stored, World, dress, overlay_after, system};
 
 /// The engine of a replay.
 #[derive(Debug, Default)]
@@ -24,34 +24,6 @@ pub struct Engine {
     settings: Settings,
     world: World,
     clock: Option<Timestamp>,
-}
-
-/// What a recording knows for one decision.
-#[derive(Clone, Debug)]
-pub struct Knowledge {
-    now: Timestamp,
-    /// The parent with the plural name of its kind; `Ok(None)` if it is gone, or why it is not known.
-    parent: Option<Result<Option<(Summary, String)>, String>>,
-    scaled: Option<Result<Summary, String>>,
-    namespace: Option<Namespace>,
-}
-
-impl Knowledge {
-    /// As facts for a decision.
-    #[must_use]
-    pub fn facts<'a>(&'a self, settings: &'a Settings) -> Facts<'a> {
-        Facts {
-            parent: match &self.parent {
-                None => Parent::None,
-                Some(Ok(Some((summary, resource)))) => Parent::Found { summary, resource },
-                Some(Ok(None)) => Parent::Gone,
-                Some(Err(why)) => Parent::Unreadable(why.clone()),
-            },
-            scaled: self.scaled.as_ref().map(|scaled| scaled.as_ref().map_err(Clone::clone)),
-            namespace: self.namespace.as_ref(),
-            ..Facts::new(self.now, settings)
-        }
-    }
 }
 
 /// A request, and what became of it.
@@ -174,10 +146,10 @@ impl Engine {
     }
 
     /// What is known for a request's decision.
-    pub fn know(&mut self, request: &Request<'_>) -> Knowledge {
+    pub fn know(&mut self, request: &Request<'_>) -> Known {
         let asked = questions(request, &self.settings);
         let scaled = asked.scaled.as_ref().map(|target| {
-            let stored = self.scaled_key(request).and_then(|key| self.world.get(&key)?.summary().cloned());
+            let stored = self.scaled_key(request).and_then(|key| self.world.get(&key)?.summary());
             stored.ok_or_else(|| format!("{} {} is not in the recording", target.resource, target.name))
         });
         let owner = match &scaled {
@@ -185,15 +157,12 @@ impl Engine {
             Some(Err(_)) => None,
             None => asked.parent,
         };
-        Knowledge {
+        Known {
             now: self.clock.unwrap_or(Timestamp::UNIX_EPOCH),
-            parent: owner.map(|owner| match self.world.parent(&owner, &request.namespace) {
-                Found::Parent(summary, resource) => Ok(Some((summary.clone(), resource.to_owned()))),
-                Found::Gone => Ok(None),
-                Found::Unseen => Err(format!("{} {} is not in the recording", owner.kind, owner.name)),
-            }),
+            parent: owner.map_or(KnownParent::None, |owner| self.world.parent(&owner, &request.namespace)),
             scaled,
             namespace: asked.namespace.as_deref().and_then(|name| self.world.namespace(name)),
+            exception: None,
         }
     }
 
@@ -290,9 +259,8 @@ impl Engine {
         match effect {
             Effect::ConsumeOnce { parent, approval, .. } => {
                 let key = key_of(parent);
-                let text =
-                    self.world.get(&key).and_then(Stored::summary).and_then(|it| it.annotation(APPROVALS));
-                let text = text.map(ToOwned::to_owned);
+                let parent = self.world.get(&key).and_then(Stored::summary);
+                let text = parent.and_then(|parent| parent.annotation(APPROVALS).map(ToOwned::to_owned));
                 let left = text.as_deref().and_then(|text| without(text, approval));
                 self.world.consume(&key, text.as_deref(), left);
             }

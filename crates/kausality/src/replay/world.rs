@@ -5,11 +5,12 @@ use std::{
     cell::OnceCell,
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
 };
 
 use kausality_api::annotation::{self, APPROVALS, MODE, Owner};
 use kausality_core::{
-    Namespace, Summary,
+    KnownParent, Namespace, Summary,
     review::{Annotations, Object, Request, Text},
     summary,
 };
@@ -67,7 +68,7 @@ pub(crate) struct Stored {
     pending: VecDeque<(Fingerprint, Overlay)>,
     /// The approvals from which Kausality would have taken one off, and what would be left of them.
     consumed: Option<(String, Option<String>)>,
-    summary: OnceCell<Option<Summary>>,
+    summary: OnceCell<Option<Arc<Summary>>>,
 }
 
 impl Stored {
@@ -121,7 +122,7 @@ impl Stored {
     }
 
     /// What its children's decisions see.
-    pub(crate) fn summary(&self) -> Option<&Summary> {
+    pub(crate) fn summary(&self) -> Option<Arc<Summary>> {
         let summary = self.summary.get_or_init(|| {
             let mut object = Object::parse(&self.text).ok()?;
             object.metadata.generation = self.generation;
@@ -133,9 +134,9 @@ impl Stored {
             }
             self.dress(&mut object.metadata.annotations, &self.overlay);
             let status = self.status.as_deref().or(object.status);
-            Some(Summary::with_status(&object, status))
+            Some(Arc::new(Summary::with_status(&object, status)))
         });
-        summary.as_ref()
+        summary.clone()
     }
 
     /// Puts our annotations in place of those that the recording shows.
@@ -225,16 +226,6 @@ pub(crate) fn apply<'a>(
     }
 }
 
-/// Where a parent was looked for, and what was found.
-pub(crate) enum Found<'a> {
-    /// Here it is, with the plural name of its kind.
-    Parent(&'a Summary, &'a str),
-    /// The recording shows that it went away, or that another object has its name.
-    Gone,
-    /// The recording does not show it.
-    Unseen,
-}
-
 /// All live objects that a recording has shown.
 #[derive(Debug, Default)]
 pub(crate) struct World {
@@ -245,16 +236,16 @@ pub(crate) struct World {
     /// Objects whose generated name is not known yet: their annotations wait for the first sighting.
     unnamed: VecDeque<(Key, Overlay)>,
     kinds: HashMap<(String, String), String>,
-    resources: HashMap<(String, String), String>,
+    resources: HashMap<(String, String), Arc<str>>,
 }
 
 impl World {
     /// Learns which resource a kind is.
     pub(crate) fn learn_kind(&mut self, group: &str, kind: &str, resource: &str) {
         let by_kind = (group.to_owned(), kind.to_owned());
-        if self.resources.get(&by_kind).is_none_or(|known| known != resource) {
+        if self.resources.get(&by_kind).is_none_or(|known| **known != *resource) {
             self.kinds.insert((group.to_owned(), resource.to_owned()), kind.to_owned());
-            self.resources.insert(by_kind, resource.to_owned());
+            self.resources.insert(by_kind, resource.into());
         }
     }
 
@@ -374,7 +365,7 @@ impl World {
     }
 
     /// Looks for the owner of an object in `namespace`. Its uid must match, where it is known.
-    pub(crate) fn parent(&mut self, owner: &summary::Owner, namespace: &str) -> Found<'_> {
+    pub(crate) fn parent(&mut self, owner: &summary::Owner, namespace: &str) -> KnownParent {
         let group = summary::group(&owner.api_version);
         let mut other = false;
         for namespace in [namespace, ""] {
@@ -386,30 +377,34 @@ impl World {
             };
             let Some(stored) = self.objects.get_mut(&key) else { continue };
             match &stored.uid {
-                Some(uid) if *uid != owner.uid => other = true,
+                Some(uid) if *uid != owner.uid => {
+                    other = true;
+                    continue;
+                }
                 Some(_) => {}
                 None => {
                     stored.uid = Some(owner.uid.clone());
                     stored.summary = OnceCell::new();
                 }
             }
-            if !other {
-                let resource = self.resources.get(&(key.group.clone(), key.kind.clone()));
-                let summary = self.objects.get(&key).and_then(Stored::summary);
-                return summary.map_or(Found::Unseen, |summary| {
-                    Found::Parent(summary, resource.map(String::as_str).unwrap_or_default())
-                });
+            if let Some(summary) = stored.summary() {
+                let resource = self.resources.get(&(key.group, key.kind)).cloned().unwrap_or_default();
+                return KnownParent::Found { summary, resource };
             }
         }
-        if other || self.departed_uids.contains(&owner.uid) { Found::Gone } else { Found::Unseen }
+        if other || self.departed_uids.contains(&owner.uid) {
+            KnownParent::Gone
+        } else {
+            KnownParent::Unreadable(format!("{} {} is not in the recording", owner.kind, owner.name))
+        }
     }
 
     /// A namespace, if the recording has shown it.
-    pub(crate) fn namespace(&self, name: &str) -> Option<Namespace> {
+    pub(crate) fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
         let key = Key { kind: "Namespace".to_owned(), name: name.to_owned(), ..Key::default() };
         let object = Object::parse(&self.objects.get(&key)?.text).ok()?;
         let mode = object.metadata.annotations.get(MODE).map(ToOwned::to_owned);
-        Some(Namespace { labels: object.metadata.labels(), mode })
+        Some(Arc::new(Namespace { labels: object.metadata.labels(), mode }))
     }
 
     /// Takes an approval off an object for good: the recording will go on showing it.
