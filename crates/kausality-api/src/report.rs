@@ -62,6 +62,9 @@ pub struct ParentReference {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Its uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// Its generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
@@ -172,6 +175,7 @@ mod tests {
                 kind: "EKSCluster".into(),
                 namespace: "infra".into(),
                 name: "prod".into(),
+                uid: None,
                 generation: Some(5),
                 observed_generation: Some(5),
                 controller_manager: Some("eks-controller".into()),

@@ -165,6 +165,11 @@ fn bound(text: &mut String, max: usize) {
     if text.len() > max {
         *text = shorten(text, max);
     }
+    // A character takes up to six bytes in JSON, where it needs an escape.
+    let encoded = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |text| text.len());
+    if text.len() > max / 3 && encoded(text) > 2 * max {
+        *text = shorten(text, max / 3);
+    }
 }
 
 /// The label that an annotation `kausality.io/trace-*` gives to a hop.

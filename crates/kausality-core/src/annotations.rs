@@ -24,6 +24,11 @@ use crate::{
 /// Our annotations, as they shall be.
 pub(crate) type Wanted = BTreeMap<String, String>;
 
+/// Annotations as pairs of texts.
+pub(crate) fn pairs(wanted: &Wanted) -> impl Iterator<Item = (&str, &str)> {
+    wanted.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
 /// Whether a request changes annotations that belong to people.
 pub(crate) fn user_annotations_differ(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };

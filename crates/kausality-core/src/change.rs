@@ -76,6 +76,7 @@ impl<'a> Change<'a> {
                 kind: parent.id.kind.clone(),
                 namespace: parent.id.namespace.clone(),
                 name: parent.id.name.clone(),
+                uid: (!parent.uid.is_empty()).then(|| parent.uid.clone()),
                 generation: parent.generation,
                 observed_generation: parent.observed_generation(),
                 controller_manager: parent.status_managers.first().cloned(),

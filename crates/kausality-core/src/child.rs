@@ -83,6 +83,15 @@ impl<'a> Child<'a> {
         }
     }
 
+    /// The labels by which policies know it: the stored ones, so that no request can shed a policy.
+    pub(crate) fn labels(&self, request: &Request<'_>) -> Labels {
+        if let Stored::Summary(summary) = self.stored {
+            return summary.labels();
+        }
+        let known = request.old_object.as_ref().or(request.object.as_ref());
+        known.map(|object| object.metadata.labels()).unwrap_or_default()
+    }
+
     /// Who changed its intent before.
     pub(crate) fn updaters(&self) -> Hashes {
         self.stored(annotation::UPDATERS).map(Hashes::decode).unwrap_or_default()
@@ -102,12 +111,6 @@ impl<'a> Child<'a> {
             _ => self.generation.map(|generation| generation.saturating_add(1)),
         }
     }
-}
-
-/// The labels by which policies know the child: the stored ones, so that no request can shed a policy.
-pub(crate) fn labels(request: &Request<'_>) -> Labels {
-    let known = request.old_object.as_ref().or(request.object.as_ref());
-    known.map(|object| object.metadata.labels()).unwrap_or_default()
 }
 
 /// Built-in kinds whose objects have no generation: a CREATE review cannot tell.

@@ -69,6 +69,17 @@ pub enum Parent<'a> {
     Unreadable(String),
 }
 
+impl<'a> Parent<'a> {
+    /// The parent, if it was found.
+    #[must_use]
+    pub fn found(&self) -> Option<&'a Summary> {
+        match self {
+            Self::Found { summary, .. } => Some(summary),
+            Self::None | Self::Gone | Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// Facts that a shell has gathered, on their own: [`Facts`] borrow from them.
 #[derive(Clone, Debug)]
 pub struct Known {

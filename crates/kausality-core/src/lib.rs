@@ -49,6 +49,7 @@ mod child;
 pub mod class;
 mod decide;
 pub mod decision;
+mod effect;
 pub mod explain;
 mod facts;
 pub mod gate;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kausality_api::{annotation, identity::Hashes};
+use kausality_api::{annotation, identity::Hashes, selector::Labels};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -95,6 +95,8 @@ pub struct Summary {
     /// Its own controlling owner.
     pub owner: Option<Owner>,
     annotations: BTreeMap<String, String>,
+    /// Its labels, unread: they matter only where it is scaled.
+    labels: Option<Box<str>>,
 }
 
 impl Summary {
@@ -126,13 +128,28 @@ impl Summary {
             annotations: (metadata.annotations.ours())
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .collect(),
+            labels: metadata.labels.map(|raw| raw.get().into()),
         }
+    }
+
+    /// Its labels. What is not a map of strings counts as none.
+    #[must_use]
+    pub fn labels(&self) -> Labels {
+        self.labels.as_ref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
     /// One of Kausality's annotations.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
+    }
+
+    /// Sets one of Kausality's annotations, or removes it: for shells that know of a write before it shows.
+    pub fn annotate(&mut self, key: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.annotations.insert(key.to_owned(), value.to_owned()),
+            None => self.annotations.remove(key),
+        };
     }
 
     /// All of Kausality's annotations.

@@ -32,7 +32,7 @@ pub struct Metadata<'a> {
     pub owner: Option<OwnerReference<'a>>,
     /// The annotations.
     pub annotations: Annotations<'a>,
-    labels: Option<&'a RawValue>,
+    pub(crate) labels: Option<&'a RawValue>,
     pub(crate) managed_fields: Option<&'a RawValue>,
 }
 

@@ -1,0 +1,48 @@
+//! A request's way: facts, decision, and what must happen before the answer.
+
+use std::sync::Arc;
+
+use kausality_core::{
+    Decision, KnownParent, Review, cause::Cause, decide, decision::Effect, review::BadReview,
+};
+
+use crate::cluster::{Cluster, Freshness};
+
+/// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
+const MAX_ATTEMPTS: usize = 10;
+
+impl Cluster {
+    /// Decides a review, does what must be done before the answer, and starts what comes after it.
+    ///
+    /// # Errors
+    /// If the bytes are no review.
+    pub async fn admit(self: &Arc<Self>, bytes: &[u8]) -> Result<(String, Decision), BadReview> {
+        let review = Review::parse(bytes)?;
+        let settings = self.settings();
+        let mut known = self.know(&review.request, Freshness::Cached).await;
+        let mut decision = decide(&review, &known.facts(&settings));
+        if must_confirm(&decision) {
+            known = self.know(&review.request, Freshness::Live).await;
+            decision = decide(&review, &known.facts(&settings));
+        }
+        let mut attempts = 1;
+        while let Err(why) = self.consume(&decision).await {
+            if attempts == MAX_ATTEMPTS {
+                known.parent = KnownParent::Unreadable(format!("its approval could not be used up: {why}"));
+            } else {
+                known = self.know(&review.request, Freshness::Live).await;
+            }
+            decision = decide(&review, &known.facts(&settings));
+            attempts += 1;
+        }
+        if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
+            self.clone().follow(&decision);
+        }
+        Ok((review.request.uid.to_string(), decision))
+    }
+}
+
+/// Whether a decision must not rest on a cache: a stale one must never block, nor report, what is legitimate.
+fn must_confirm(decision: &Decision) -> bool {
+    !decision.verdict.is_allowed() || decision.cause == Some(Cause::Drift)
+}

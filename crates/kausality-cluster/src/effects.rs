@@ -1,0 +1,123 @@
+//! What decisions write into the cluster.
+
+use std::{sync::Arc, time::Duration};
+
+use kausality_core::{Decision, Drift, decision::Effect, summary::ObjectId};
+use kube::{
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::json;
+
+use crate::{
+    cluster::Cluster,
+    pending::{Annotations, Waiting},
+};
+
+/// What a status update showed is written once its object has been quiet for so long: a write in between would
+/// make the controller's own next write fail.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How often it is looked for.
+const TICK: Duration = Duration::from_millis(500);
+
+impl Cluster {
+    /// Uses up the `once` approval that a decision rests on. An error means: decide again.
+    pub(crate) async fn consume(&self, decision: &Decision) -> Result<(), String> {
+        for effect in &decision.effects {
+            if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
+                self.annotate(parent, uid, Some(resource_version), annotations).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts what comes after the answer.
+    pub(crate) fn follow(self: Arc<Self>, decision: &Decision) {
+        for effect in &decision.effects {
+            match effect {
+                Effect::ConsumeOnce { .. } => {}
+                Effect::RecordStatus { object, uid, annotations } => {
+                    self.pending.note(object, uid, annotations);
+                }
+                Effect::RecordScale { object, uid, annotations } => {
+                    self.pending.note(object, uid, annotations);
+                    let (cluster, object, uid, annotations) =
+                        (self.clone(), object.clone(), uid.clone(), annotations.clone());
+                    tokio::spawn(async move { cluster.write(&uid, &object, &annotations).await });
+                }
+                Effect::Report(drift) => self.announce(drift, decision),
+            }
+        }
+    }
+
+    /// Writes what status updates showed to the objects that did not keep it, for ever.
+    pub async fn record(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            for (uid, Waiting { object, annotations, .. }) in self.pending.ripe(QUIET) {
+                self.record_one(&uid, &object, &annotations).await;
+            }
+        }
+    }
+
+    async fn record_one(&self, uid: &str, object: &ObjectId, annotations: &Annotations) {
+        let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
+        let Ok(kind) = kind else { return self.pending.done(uid, annotations) };
+        let kept = match self.read(&kind, &object.namespace, &object.name).await {
+            Ok(Some(stored)) if stored.uid == uid => {
+                annotations.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
+            }
+            Ok(_) => true,
+            // Later.
+            Err(_) => return,
+        };
+        if kept {
+            self.pending.done(uid, annotations);
+        } else {
+            self.write(uid, object, annotations).await;
+        }
+    }
+
+    async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) {
+        match self.annotate(object, uid, None, annotations).await {
+            Ok(()) => self.pending.done(uid, annotations),
+            Err(error) => tracing::warn!(%object, %error, "annotations could not be recorded"),
+        }
+    }
+
+    /// Writes annotations to the object with this uid; at this version only, if one is given.
+    async fn annotate(
+        &self,
+        object: &ObjectId,
+        uid: &str,
+        resource_version: Option<&str>,
+        annotations: &Annotations,
+    ) -> Result<(), String> {
+        let kind =
+            self.kinds.of_kind(&object.api_version, &object.kind).await.map_err(|error| error.to_string())?;
+        let mut metadata = json!({"uid": uid, "annotations": annotations});
+        if let (Some(version), Some(metadata)) = (resource_version, metadata.as_object_mut()) {
+            metadata.insert("resourceVersion".to_owned(), version.into());
+        }
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let parameters =
+            PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
+        let written = self.api(&kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
+        written.map(|_: DynamicObject| ()).map_err(|error| error.to_string())
+    }
+
+    fn announce(self: &Arc<Self>, drift: &Drift, decision: &Decision) {
+        if drift.snoozed {
+            return;
+        }
+        let (cluster, drift, verdict) = (self.clone(), drift.clone(), decision.verdict.as_str());
+        tokio::spawn(async move {
+            if let Err(error) = cluster.events.publish(&drift, verdict == "deny").await {
+                tracing::warn!(drift = drift.id(), %error, "event could not be written");
+            }
+        });
+    }
+}

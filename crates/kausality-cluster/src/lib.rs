@@ -1,0 +1,27 @@
+//! Kausality on a cluster: facts out of it, effects into it.
+//!
+//! ```text
+//!   watch ──▶ Index (one per kind: small summaries) ──┐
+//!   live read, where a watch is not good enough ──────┼──▶ Known ──▶ decide ──▶ Decision
+//!   watch ──▶ Namespaces ─────────────────────────────┘                           │
+//!                                                                                 ▼
+//!            before the answer: a `once` approval is used up by compare-and-swap ─┤
+//!            after it: annotations that no patch could carry, events on parents ──┘
+//! ```
+//!
+//! A request that is no drift is answered from memory. Before anything is denied or reported, the parent is
+//! read live and the decision is made again: a stale cache must never block a legitimate change.
+
+mod admission;
+mod cluster;
+mod effects;
+mod events;
+mod feed;
+mod index;
+mod kinds;
+mod namespaces;
+mod pending;
+
+pub use cluster::{Cluster, Freshness, IndexHealth};
+pub use index::{Health, Index, Sight};
+pub use kinds::{Kind, Kinds, UnknownKind};

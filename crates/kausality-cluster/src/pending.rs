@@ -1,0 +1,81 @@
+//! Annotations that Kausality has decided on but that do not show on their objects yet.
+//!
+//! A patch returned for a status update is dropped on custom resources, and one for `scale` cannot reach the
+//! scaled object: both are written later. Until then this replica knows them from here.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kausality_core::{Summary, summary::ObjectId};
+
+/// What is held back for want of a place is held back no longer than this.
+const MAX_WAITING: usize = 10_000;
+
+/// Annotations by key; `None` removes one.
+pub(crate) type Annotations = BTreeMap<String, Option<String>>;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    waiting: Mutex<HashMap<String, Waiting>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub object: ObjectId,
+    pub annotations: Annotations,
+    since: Instant,
+}
+
+impl Pending {
+    /// Notes annotations that an object, named by its uid, must come to carry.
+    pub(crate) fn note(&self, object: &ObjectId, uid: &str, annotations: &Annotations) {
+        let mut waiting = self.lock();
+        if waiting.len() >= MAX_WAITING && !waiting.contains_key(uid) {
+            return;
+        }
+        let entry = waiting.entry(uid.to_owned()).or_insert_with(|| Waiting {
+            object: object.clone(),
+            annotations: Annotations::new(),
+            since: Instant::now(),
+        });
+        entry.annotations.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
+        entry.since = Instant::now();
+    }
+
+    /// An object as it will be once everything is written.
+    pub(crate) fn over(&self, summary: Arc<Summary>) -> Arc<Summary> {
+        let waiting = self.lock();
+        let Some(waiting) = waiting.get(&summary.uid) else { return summary };
+        let mut dressed = Summary::clone(&summary);
+        for (key, value) in &waiting.annotations {
+            dressed.annotate(key, value.as_deref());
+        }
+        Arc::new(dressed)
+    }
+
+    /// What has waited for at least so long, by uid.
+    pub(crate) fn ripe(&self, age: Duration) -> Vec<(String, Waiting)> {
+        let waiting = self.lock();
+        let ripe = waiting.iter().filter(|(_, entry)| entry.since.elapsed() >= age);
+        ripe.map(|(uid, entry)| (uid.clone(), entry.clone())).collect()
+    }
+
+    /// Lets go of what has been written, unless more has come since.
+    pub(crate) fn done(&self, uid: &str, written: &Annotations) {
+        let mut waiting = self.lock();
+        if let Some(entry) = waiting.get_mut(uid) {
+            entry.annotations.retain(|key, value| written.get(key) != Some(value));
+            if entry.annotations.is_empty() {
+                waiting.remove(uid);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,36 @@
+//! What a test does where there is no control plane.
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::binaries::Binaries;
+use crate::folder::is_set;
+use crate::plane::ControlPlane;
+
+/// Set to anything but nothing or 0, a test without a control plane fails.
+const REQUIRE: &str = "REQUIRE_CONTROL_PLANE";
+
+/// Starts a control plane. Where there are no binaries for it, says so loudly and gives `None`: skip the test.
+///
+/// With `REQUIRE_CONTROL_PLANE=1` in the environment that is an error. That binaries which are there do not start is
+/// an error always.
+pub async fn start_or_skip() -> Result<Option<ControlPlane>> {
+    // It may take a while: cargo may have to build xtask.
+    let found = tokio::task::spawn_blocking(Binaries::find).await.context("looking for the binaries")??;
+    if let Some(binaries) = found {
+        return ControlPlane::start(&binaries).await.map(Some);
+    }
+    if is_set(std::env::var_os(REQUIRE).as_deref()) {
+        bail!("there is no control plane for tests, and {REQUIRE} is set. `make control-plane` provides it");
+    }
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // Not with eprintln!, which cargo test shows only for tests that fail.
+    writeln!(
+        std::io::stderr(),
+        "\n==> SKIPPED {test}: there is no control plane for tests. `make control-plane` provides it. \
+         ({REQUIRE}=1 makes this a failure.)"
+    )?;
+    Ok(None)
+}

@@ -1,0 +1,186 @@
+//! One admission request: from its HTTP form to a decision, and back.
+
+use std::{
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use kausality_api::text::shorten;
+use kausality_core::{cause::Cause, review::BadReview};
+
+use crate::{
+    admission::{Admission, Reply},
+    body::{Intake, Refused},
+    deadline::deadline,
+    metrics::Metrics,
+    response,
+};
+
+/// Characters of a reason that an HTTP error gives: it may quote what could not be read.
+const MAX_REASON: usize = 500;
+
+/// Takes requests to whom decides them.
+#[derive(Debug)]
+pub(crate) struct Desk<A> {
+    pub(crate) admission: A,
+    pub(crate) metrics: Metrics,
+    pub(crate) intake: Intake,
+    /// The time for a request, unless the API server waits for less.
+    pub(crate) deadline: Duration,
+}
+
+/// Why there is no decision. An HTTP error, so that the webhook's `failurePolicy` says what happens.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("reviews come as plain JSON, not as {0:?}")]
+    Encoding(String),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Bad(#[from] BadReview),
+    #[error("no decision within {0:?}")]
+    Late(Duration),
+    #[error("the decision failed because of a bug in Kausality; its log has a line about it")]
+    Panicked,
+    #[error("the answer cannot be written: {0}")]
+    Unwritable(#[from] serde_json::Error),
+}
+
+impl<A: Admission> Desk<A> {
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: axum::extract::Request) -> Response {
+        let observation = self.metrics.begin();
+        let response = match self.outcome(request, observation.started).await {
+            Ok(answer) => {
+                ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer).into_response()
+            }
+            Err(failure) => {
+                self.note(&failure);
+                failure.into_response()
+            }
+        };
+        observation.end(response.status().as_u16());
+        response
+    }
+
+    async fn outcome(
+        &self,
+        request: axum::extract::Request,
+        started: Instant,
+    ) -> Result<Vec<u8>, Failure> {
+        check_encoding(request.headers())?;
+        let time = deadline(request.uri().query(), self.deadline);
+        // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
+        let work = AssertUnwindSafe(self.decide(request.into_body(), started)).catch_unwind();
+        match tokio::time::timeout(time, work).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_panic)) => Err(Failure::Panicked),
+            Err(_elapsed) => Err(Failure::Late(time)),
+        }
+    }
+
+    async fn decide(&self, body: Body, started: Instant) -> Result<Vec<u8>, Failure> {
+        let (review, _share) = self.intake.read(body).await?;
+        let reply = self.admission.decide(review).await?;
+        let answer = response::encode(&reply.subject.uid, &reply.decision)?;
+        self.metrics.decided(&reply.decision);
+        log(&reply, started);
+        Ok(answer)
+    }
+
+    /// Logs and counts a failure. The payload of a panic and the details of a parser may quote objects, so
+    /// neither is logged.
+    fn note(&self, failure: &Failure) {
+        match failure {
+            Failure::Panicked => {
+                self.metrics.panicked();
+                tracing::error!("a decision panicked");
+            }
+            Failure::Bad(bad) => {
+                self.metrics.bad_review();
+                match bad {
+                    BadReview::NotJson(error) => tracing::info!(
+                        category = ?error.classify(), line = error.line(), column = error.column(),
+                        "not an AdmissionReview"
+                    ),
+                    bad => tracing::info!(error = %bad, "not an AdmissionReview"),
+                }
+            }
+            Failure::Late(_) | Failure::Unwritable(_) | Failure::Refused(Refused::Busy) => {
+                tracing::warn!(error = %failure, "no decision");
+            }
+            Failure::Encoding(_) | Failure::Refused(_) => tracing::info!(error = %failure, "no decision"),
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = match &self {
+            Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Refused(Refused::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Refused(Refused::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused(Refused::Broken(_)) | Self::Bad(_) => StatusCode::BAD_REQUEST,
+            Self::Late(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Panicked | Self::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let text = format!("kausality: {}\n", shorten(&self.to_string(), MAX_REASON));
+        let mut response = (status, text).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            // client-go, and so the API server, tries again only if told when.
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// Refuses what says that it is something else than JSON. Whether it is JSON, the parser finds out.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Failure> {
+    let of = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).to_lowercase());
+    if let Some(content) = of(header::CONTENT_TYPE)
+        && ["protobuf", "yaml", "cbor"].iter().any(|other| content.contains(other))
+    {
+        return Err(Failure::Encoding(content));
+    }
+    match of(header::CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => Err(Failure::Encoding(encoding)),
+        _ => Ok(()),
+    }
+}
+
+/// One line per decision: what somebody may want to know later is `info`, the rest is `debug`.
+fn log(reply: &Reply, started: Instant) {
+    let (subject, decision) = (&reply.subject, &reply.decision);
+    macro_rules! decided {
+        ($level:ident) => {
+            tracing::$level!(
+                uid = subject.uid.as_str(),
+                operation = subject.operation,
+                kind = subject.kind.as_str(),
+                subresource = subject.subresource.as_str(),
+                namespace = subject.namespace.as_str(),
+                name = subject.name.as_str(),
+                user = subject.user.as_str(),
+                cause = decision.cause.map(Cause::as_str),
+                verdict = decision.verdict.as_str(),
+                resolution = decision.resolution.as_str(),
+                latency_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+                "decided"
+            )
+        };
+    }
+    if decision.cause == Some(Cause::Drift) || !decision.verdict.is_allowed() {
+        decided!(info);
+    } else {
+        decided!(debug);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The server's certificate: read from files and read again when they change, or made up on the spot.
+
+use std::{fmt, net::IpAddr, path::PathBuf, sync::Arc};
+
+use rustls::{
+    ServerConfig,
+    crypto::{CryptoProvider, aws_lc_rs},
+    pki_types::{CertificateDer, PrivateKeyDer},
+    server::{NoServerSessionStorage, ResolvesServerCert},
+    sign::{CertifiedKey, SingleCertAndKey},
+};
+
+mod files;
+mod self_signed;
+
+/// A source of certificates. Clones share what they read.
+#[derive(Clone)]
+pub struct Certificates {
+    source: Arc<dyn ResolvesServerCert>,
+    origin: String,
+    ca_pem: Option<String>,
+}
+
+/// Why there is no certificate to serve with. Never quotes a key.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file holds no certificate.
+    #[error("{path} holds no certificate in PEM form")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file holds no private key.
+    #[error("{path} holds no private key in PEM form")]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Certificate and key do not serve, or not together.
+    #[error("the certificate and its key cannot be used: {0}")]
+    Unusable(#[from] rustls::Error),
+    /// A certificate cannot be made for these names.
+    #[error("cannot make a certificate: {0}")]
+    Unmakeable(#[from] rcgen::Error),
+}
+
+impl Certificates {
+    /// The certificate chain and the private key in these files, in PEM form.
+    ///
+    /// Handshakes look at the files again, at most once a second. A pair that cannot be used is logged, and
+    /// the one before it stays in use.
+    ///
+    /// # Errors
+    /// If there is no usable pair in the files to begin with.
+    pub fn from_files(
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Result<Self, CertificateError> {
+        let (certificate, key) = (certificate.into(), key.into());
+        let origin = format!("{} and {}", certificate.display(), key.display());
+        let source = Arc::new(files::Files::open(certificate, key)?);
+        Ok(Self { source, origin, ca_pem: None })
+    }
+
+    /// A certificate for these names and addresses, signed by a CA that exists for nothing else and whose key
+    /// is thrown away. Both live in memory: every call makes other ones, so replicas do not share them.
+    ///
+    /// # Errors
+    /// If a name is none.
+    pub fn self_signed(dns_names: &[String], addresses: &[IpAddr]) -> Result<Self, CertificateError> {
+        let made = self_signed::make(dns_names, addresses)?;
+        let source = Arc::new(SingleCertAndKey::from(certified(made.chain, made.key)?));
+        Ok(Self { source, origin: "self-signed".to_owned(), ca_pem: Some(made.ca_pem) })
+    }
+
+    /// The CA of a self-signed certificate in PEM form: the `caBundle` of a registration.
+    #[must_use]
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
+    }
+
+    /// TLS as the server speaks it.
+    pub(crate) fn server_config(&self) -> Result<ServerConfig, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&self.source));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Sessions are not resumed: API servers never ask for it, and every handshake shows the certificate
+        // that is in use at that time.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(config)
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Named outright: a process-wide provider would be a choice that belongs to the binary.
+fn provider() -> CryptoProvider {
+    aws_lc_rs::default_provider()
+}
+
+/// Puts chain and key together, and checks that they belong together.
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<CertifiedKey, rustls::Error> {
+    CertifiedKey::from_der(chain, key, &provider())
+}
