@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use kausality_core::{
-    Decision, KnownParent, Review, cause::Cause, decide, decision::Effect, review::BadReview,
+    Decision, KnownParent, Review,
+    cause::Cause,
+    decide,
+    decision::Effect,
+    review::{BadReview, Request},
 };
 
 use crate::cluster::{Cluster, Freshness};
@@ -12,11 +16,16 @@ use crate::cluster::{Cluster, Freshness};
 const MAX_ATTEMPTS: usize = 10;
 
 impl Cluster {
-    /// Decides a review, does what must be done before the answer, and starts what comes after it.
+    /// Decides a review, does what must be done before the answer, and starts what comes after it. With the
+    /// decision comes what `describe` says of the request.
     ///
     /// # Errors
     /// If the bytes are no review.
-    pub async fn admit(self: &Arc<Self>, bytes: &[u8]) -> Result<(String, Decision), BadReview> {
+    pub async fn admit<T>(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        describe: impl FnOnce(&Request<'_>) -> T,
+    ) -> Result<(T, Decision), BadReview> {
         let review = Review::parse(bytes)?;
         let settings = self.settings();
         let mut known = self.know(&review.request, Freshness::Cached).await;
@@ -38,7 +47,7 @@ impl Cluster {
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&decision);
         }
-        Ok((review.request.uid.to_string(), decision))
+        Ok((describe(&review.request), decision))
     }
 }
 

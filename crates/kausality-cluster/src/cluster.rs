@@ -9,10 +9,15 @@ use std::{
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use kausality_core::{
-    Known, KnownParent, Questions, ScaledObject, Settings, Summary, questions, review::Request,
-    summary::Owner,
+    Known, KnownParent, Questions, ScaledObject, Settings, Summary, policy::Policies, questions,
+    review::Request, summary::Owner,
 };
-use kube::{Api, Client, core::DynamicObject};
+use kube::{
+    Api, Client,
+    api::PostParams,
+    core::{ApiResource, DynamicObject},
+};
+use serde_json::json;
 
 use crate::{
     events::Events,
@@ -41,7 +46,8 @@ pub enum Freshness {
 /// A cluster: what is known of it, and the way into it.
 pub struct Cluster {
     pub(crate) client: Client,
-    pub(crate) kinds: Kinds,
+    /// The kinds that the cluster serves.
+    pub kinds: Kinds,
     pub(crate) pending: Pending,
     pub(crate) events: Events,
     settings: ArcSwap<Settings>,
@@ -83,9 +89,30 @@ impl Cluster {
         self.settings.load_full()
     }
 
-    /// Lets other settings hold from now on.
-    pub fn configure(&self, settings: Settings) {
+    /// Lets other policies hold from now on.
+    pub(crate) fn set_policies(&self, policies: Policies) {
+        let settings = Settings { policies, ..Settings::clone(&self.settings()) };
         self.settings.store(Arc::new(settings));
+    }
+
+    /// The user name under which this process writes.
+    ///
+    /// # Errors
+    /// If the API server does not tell.
+    pub async fn own_user(client: &Client) -> Result<String, kube::Error> {
+        let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let resource = ApiResource {
+            group: "authentication.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "authentication.k8s.io/v1".to_owned(),
+            kind: "SelfSubjectReview".to_owned(),
+            plural: "selfsubjectreviews".to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let question = serde_json::from_value(question).map_err(kube::Error::SerdeError)?;
+        let answer = api.create(&PostParams::default(), &question).await?;
+        let name = answer.data.pointer("/status/userInfo/username").and_then(serde_json::Value::as_str);
+        Ok(name.unwrap_or_default().to_owned())
     }
 
     /// Keeps an index of this kind from now on.

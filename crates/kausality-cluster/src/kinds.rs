@@ -67,6 +67,25 @@ impl Kinds {
         self.find(api_version, |known| known.resource.plural == plural, plural).await
     }
 
+    /// The kind of this resource, in the version that its group prefers.
+    ///
+    /// # Errors
+    /// If it is not served, or cannot be asked for.
+    pub async fn of_group_resource(&self, group: &str, plural: &str) -> Result<Kind, UnknownKind> {
+        if group.is_empty() {
+            return self.of_resource("v1", plural).await;
+        }
+        let groups = self.client.list_api_groups().await;
+        let groups = groups.map_err(|error| UnknownKind::Failed(group.to_owned(), error.to_string()))?.groups;
+        let served = groups.into_iter().find(|served| served.name == group);
+        let preferred =
+            served.and_then(|served| served.preferred_version.or_else(|| served.versions.into_iter().next()));
+        match preferred {
+            Some(version) => self.of_resource(&version.group_version, plural).await,
+            None => Err(UnknownKind::NotServed(format!("{plural}.{group}"))),
+        }
+    }
+
     async fn find(
         &self,
         api_version: &str,

@@ -21,6 +21,8 @@ mod index;
 mod kinds;
 mod namespaces;
 mod pending;
+pub mod policies;
+pub mod registration;
 
 pub use cluster::{Cluster, Freshness, IndexHealth};
 pub use index::{Health, Index, Sight};

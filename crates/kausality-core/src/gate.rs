@@ -257,6 +257,11 @@ impl Passage<'_> {
             .or_else(|| self.expired(entry.expires))
             .or_else(|| self.other_diff(entry.diff.as_deref()))
             .or_else(|| {
+                // Changes that show in no field, as of the order of a list, all have the same hash.
+                let shapeless = entry.diff.is_some() && self.change.diff().is_empty();
+                shapeless.then(|| "is for one change, and this one shows in no field".to_owned())
+            })
+            .or_else(|| {
                 let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
                 (!covered).then(|| format!("is for {} only", entry.fields.join(", ")))
             })

@@ -47,7 +47,8 @@ impl Binaries {
 
     /// A folder, if it holds all that a control plane needs.
     fn at(folder: PathBuf) -> Option<Self> {
-        let complete = [ETCD, APISERVER, CONTROLLER_MANAGER, KUBECTL].iter().all(|name| folder.join(name).is_file());
+        let complete =
+            [ETCD, APISERVER, CONTROLLER_MANAGER, KUBECTL].iter().all(|name| folder.join(name).is_file());
         complete.then_some(Self { folder })
     }
 
@@ -92,7 +93,10 @@ fn cached() -> Result<Option<PathBuf>> {
     match output.status.code() {
         Some(0) => {
             let folder = String::from_utf8_lossy(&output.stdout);
-            ensure!(!folder.trim().is_empty(), "`cargo xtask control-plane --path` printed no folder\n{said}");
+            ensure!(
+                !folder.trim().is_empty(),
+                "`cargo xtask control-plane --path` printed no folder\n{said}"
+            );
             Ok(Some(OsStr::new(folder.trim()).into()))
         }
         Some(ABSENT) => Ok(None),

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 /// An authority of its own for each control plane.
@@ -38,7 +39,8 @@ fn generate() -> Result<Certificates, rcgen::Error> {
     let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
     params.distinguished_name.push(DnType::CommonName, "testbed");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?;
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use http::header::{HeaderValue, USER_AGENT};
+use k8s_openapi::ByteString;
 use kube::Client;
 use kube::config::{AuthInfo, Config};
 use rcgen::KeyPair;
@@ -94,13 +95,14 @@ impl Access {
 
     /// JSON is YAML, so all that reads kubeconfigs reads this.
     fn kubeconfig(&self, token: &str) -> String {
-        let ca = self.ca_pem.as_str();
+        // Written in base64.
+        let ca = ByteString(self.ca_pem.clone().into_bytes());
         let config = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{
                 "name": "testbed",
-                "cluster": { "server": self.url, "certificate-authority-data": base64(ca.as_bytes()) },
+                "cluster": { "server": self.url, "certificate-authority-data": ca },
             }],
             "users": [{ "name": "testbed", "user": { "token": token } }],
             "contexts": [{ "name": "testbed", "context": { "cluster": "testbed", "user": "testbed" } }],
@@ -115,4 +117,47 @@ fn secret() -> Result<String> {
     let key = KeyPair::generate().context("making a token")?;
     // The first byte only says that both coordinates follow.
     Ok(key.public_key_raw().iter().skip(1).take(32).map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::config::{KubeConfigOptions, Kubeconfig};
+
+    use super::*;
+
+    fn access() -> Access {
+        Access::new(6443, &Certificates::generate().unwrap(), Tokens::generate().unwrap())
+    }
+
+    #[test]
+    fn tokens_are_long_and_differ() {
+        let (one, other) = (secret().unwrap(), secret().unwrap());
+        assert_eq!((one.len(), other.len()), (64, 64));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn the_token_file_has_a_line_for_each_user() {
+        let tokens = Tokens { admin: "a".to_owned(), controller_manager: "c".to_owned() };
+        assert_eq!(
+            tokens.csv(),
+            "a,testbed:admin,testbed:admin,\"system:masters\"\n\
+             c,system:kube-controller-manager,system:kube-controller-manager\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_client_reads_the_kubeconfig_and_trusts_its_authority() {
+        let access = access();
+        let kubeconfig = Kubeconfig::from_yaml(&access.admin_kubeconfig()).unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        assert_eq!(config.cluster_url, "https://127.0.0.1:6443/");
+        assert_eq!(config.root_cert, Some(vec![access.ca_der]));
+    }
+
+    #[tokio::test]
+    async fn any_user_has_a_client() {
+        assert!(access().impersonate("system:serviceaccount:team:robot", &["a", "b"]).is_ok());
+        assert!(access().admin().is_ok());
+    }
 }

@@ -66,18 +66,17 @@ pub(crate) struct Spec {
 
 /// A process that ended although it should run.
 #[derive(Debug, thiserror::Error)]
-#[error("{program} ended ({status}). The end of its log {log}:\n{tail}", program = program.display(), log = log.display())]
+#[error("{program} ended ({status}). {last_words}", program = program.display())]
 pub(crate) struct Died {
     program: PathBuf,
     status: ExitStatus,
-    log: PathBuf,
-    tail: String,
+    last_words: String,
 }
 
 impl Died {
     /// Whether another process was quicker to take its port.
     pub(crate) fn lost_its_port(&self) -> bool {
-        self.tail.contains("address already in use")
+        self.last_words.contains("address already in use")
     }
 }
 
@@ -100,13 +99,13 @@ impl Process {
         let Some(status) = self.child.try_wait().context("asking for the state of a process")? else {
             return Ok(());
         };
-        let Spec { program, log, .. } = self.spec.clone();
-        Err(Died { program, status, tail: self.tail(), log }.into())
+        Err(Died { program: self.spec.program.clone(), status, last_words: self.last_words() }.into())
     }
 
     /// The end of its log.
-    pub(crate) fn tail(&self) -> String {
-        tail(&self.spec.log).unwrap_or_else(|error| format!("(cannot be read: {error})"))
+    pub(crate) fn last_words(&self) -> String {
+        let tail = tail(&self.spec.log).unwrap_or_else(|error| format!("(cannot be read: {error})"));
+        format!("The end of {}:\n{tail}", self.spec.log.display())
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -12,9 +12,7 @@ use anyhow::Context;
 use kausality_core::{
     Decision, class::Class, decision::Verdict, explain::Explanation, gate::Resolution, patch::Patch,
 };
-use kausality_webhook::{
-    Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject,
-};
+use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 
 /// Allows everything.
 struct Null;
@@ -32,11 +30,10 @@ impl Admission for Null {
 
 /// The uid of the request: it comes first in what API servers send, so nothing after it is looked at.
 fn uid(review: &[u8]) -> Option<&str> {
-    const BEFORE: &[u8] = br#""request":{"uid":""#;
-    let start = review.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
-    let rest = review.get(start..)?;
-    let end = rest.iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(rest.get(..end)?).ok()
+    const KEY: &[u8] = b"\"uid\"";
+    let start = review.windows(KEY.len()).position(|window| window == KEY)? + KEY.len();
+    let uid = review.get(start..)?.split(|byte| *byte == b'"').nth(1)?;
+    std::str::from_utf8(uid).ok()
 }
 
 fn allowed() -> Decision {
@@ -63,12 +60,15 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut arguments = env::args().skip(1);
     let address: SocketAddr = match arguments.next() {
-        Some(text) => text.parse().with_context(|| format!("{text:?} is no address such as 127.0.0.1:9443"))?,
+        Some(text) => {
+            text.parse().with_context(|| format!("{text:?} is no address such as 127.0.0.1:9443"))?
+        }
         None => ([127, 0, 0, 1], 9443).into(),
     };
     let certificates = Certificates::self_signed(&["localhost".to_owned()], &[address.ip()])?;
     let ca = arguments.next().unwrap_or_else(|| "ca.crt".to_owned());
-    fs::write(&ca, certificates.ca_pem().unwrap_or_default()).with_context(|| format!("cannot write {ca}"))?;
+    fs::write(&ca, certificates.ca_pem().unwrap_or_default())
+        .with_context(|| format!("cannot write {ca}"))?;
 
     let server = Server::new(Config::new(address, certificates), Null, Metrics::default());
     server.run(async { _ = tokio::signal::ctrl_c().await }).await?;

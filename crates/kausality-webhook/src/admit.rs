@@ -57,9 +57,8 @@ impl<A: Admission> Desk<A> {
     pub(crate) async fn answer(&self, request: axum::extract::Request) -> Response {
         let observation = self.metrics.begin();
         let response = match self.outcome(request, observation.started).await {
-            Ok(answer) => {
-                ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer).into_response()
-            }
+            Ok(answer) => ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer)
+                .into_response(),
             Err(failure) => {
                 self.note(&failure);
                 failure.into_response()
@@ -69,11 +68,7 @@ impl<A: Admission> Desk<A> {
         response
     }
 
-    async fn outcome(
-        &self,
-        request: axum::extract::Request,
-        started: Instant,
-    ) -> Result<Vec<u8>, Failure> {
+    async fn outcome(&self, request: axum::extract::Request, started: Instant) -> Result<Vec<u8>, Failure> {
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.

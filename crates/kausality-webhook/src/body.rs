@@ -66,7 +66,8 @@ impl Intake {
 
     async fn too_large(&self, mut body: Body) -> Refused {
         let mut left = self.limit.saturating_mul(DISCARDED);
-        while announced(&body) <= left
+        while left > 0
+            && announced(&body) <= left
             && let Some(Ok(frame)) = body.frame().await
         {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len).max(1));

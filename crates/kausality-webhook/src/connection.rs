@@ -180,7 +180,10 @@ impl Host {
     /// Answers one request. While the server is leaving, HTTP/1.1 clients are told with each answer that the
     /// connection ends: only so do they not send the next request just when it is closed. HTTP/2 clients get
     /// a GOAWAY in the end, which has no such gap.
-    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Result<axum::response::Response, Infallible> {
+    async fn respond(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<axum::response::Response, Infallible> {
         let version = request.version();
         let mut response = self.router.clone().call(request).await?;
         if version < Version::HTTP_2 && *self.stage.borrow() != Stage::Serving {

@@ -54,7 +54,8 @@ impl Metrics {
         let drifts = Family::<Gate, Counter>::default();
         let bad_reviews = Counter::default();
         let panics = Counter::default();
-        let build = Family::<Build, ConstGauge, _>::new_with_constructor((|| ConstGauge::new(1)) as fn() -> _);
+        let build =
+            Family::<Build, ConstGauge, _>::new_with_constructor((|| ConstGauge::new(1)) as fn() -> _);
         drop(build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }));
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
 
@@ -83,7 +84,11 @@ impl Metrics {
             "Changes that nobody asked for, by mode and by what let them pass or stopped them",
             drifts.clone(),
         );
-        registry.register("kausality_bad_reviews", "Bodies that were no admission review", bad_reviews.clone());
+        registry.register(
+            "kausality_bad_reviews",
+            "Bodies that were no admission review",
+            bad_reviews.clone(),
+        );
         registry.register("kausality_panics", "Requests that ended in a panic: bugs", panics.clone());
         registry.register("kausality_build_info", "The version that runs", build);
         registry.register(

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{replay::Replay, why::Why};
+use crate::{replay::Replay, webhook::Webhook, why::Why};
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
 #[derive(Debug, Parser)]
@@ -19,6 +19,7 @@ pub struct Cli {
 enum Command {
     Replay(Replay),
     Why(Why),
+    Webhook(Box<Webhook>),
 }
 
 impl Cli {
@@ -30,6 +31,19 @@ impl Cli {
         match &self.command {
             Command::Replay(replay) => replay.run(),
             Command::Why(why) => why.run(),
+            Command::Webhook(webhook) => {
+                logs();
+                webhook.run()
+            }
         }
     }
+}
+
+/// Logs to standard error: as JSON where nobody reads along.
+fn logs() {
+    use std::io::IsTerminal;
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() { logs.init() } else { logs.json().init() }
 }

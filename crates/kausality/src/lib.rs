@@ -1,7 +1,9 @@
 //! The commands of `kausality`, as a library so that tests and benchmarks can reach them.
 
 mod cli;
+mod mode;
 pub mod replay;
+pub mod webhook;
 pub mod why;
 
 pub use cli::Cli;

@@ -10,15 +10,16 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use kausality_api::mode::Mode;
 use kausality_core::{Settings, cause::Cause, policy::Policies, review::BadReview};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::mode::ModeArgument;
+
 pub mod audit;
 pub mod engine;
 pub mod input;
-mod policies;
+pub(crate) mod policies;
 pub mod row;
 pub mod summary;
 mod table;
@@ -70,12 +71,6 @@ pub struct Recording {
     policy: Vec<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ModeArgument {
-    Log,
-    Enforce,
-}
-
 /// How decisions are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -104,12 +99,8 @@ enum FailOn {
 
 impl Recording {
     fn settings(&self) -> Result<Settings> {
-        let default_mode = match self.mode {
-            ModeArgument::Log => Mode::Log,
-            ModeArgument::Enforce => Mode::Enforce,
-        };
         Ok(Settings {
-            default_mode,
+            default_mode: self.mode.into(),
             policies: Policies::new(policies::load(&self.policy)?),
             ..Settings::default()
         })

@@ -19,6 +19,8 @@ enum Siblings {
 }
 
 /// The picture in ARCHITECTURE.md, top to bottom. Crates that do not exist do no harm here.
+///
+/// What only tests use comes last: every crate may have it as a dev-dependency, and none otherwise.
 const LAYERS: &[Layer] = &[
     Layer { name: "pure", crates: PURE, siblings: Siblings::Open },
     Layer { name: "cluster", crates: &["kausality-cluster", "kausality-sandbox"], siblings: Siblings::Open },
@@ -34,6 +36,7 @@ const LAYERS: &[Layer] = &[
         siblings: Siblings::Strangers,
     },
     Layer { name: "binary", crates: &["kausality", "xtask"], siblings: Siblings::Strangers },
+    Layer { name: "test", crates: &["kausality-testbed"], siblings: Siblings::Open },
 ];
 
 /// The dependencies inside the workspace that go the wrong way, and the crates that have no layer.

@@ -1,4 +1,4 @@
-use kausality_core::{Decision, Facts, Review, Settings, decide};
+use kausality_core::{class::Class, explain::Explanation, gate::Resolution, patch::Patch};
 use serde_json::Value;
 
 use super::*;
@@ -6,20 +6,20 @@ use super::*;
 /// A decision that allows and says nothing, to be filled in.
 fn silent() -> Decision {
     Decision {
-        class: kausality_core::class::Class::Ignored,
+        class: Class::Ignored,
         actor: None,
         phase: None,
         settled: None,
         cause: None,
         mode: None,
-        resolution: kausality_core::gate::Resolution::Passed,
+        resolution: Resolution::Passed,
         verdict: Verdict::Allow,
-        patch: kausality_core::patch::Patch::default(),
+        patch: Patch::default(),
         warnings: Vec::new(),
         audit: BTreeMap::new(),
         effects: Vec::new(),
         trace: None,
-        explanation: kausality_core::explain::Explanation::default(),
+        explanation: Explanation::default(),
     }
 }
 
@@ -32,16 +32,13 @@ fn denied(code: u16, reason: &'static str, message: &str) -> Decision {
     }
 }
 
-/// What the core decides on a ConfigMap that alice creates: a patch that adds a trace.
-fn created() -> Decision {
-    let review = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "1", "kind": {"version": "v1", "kind": "ConfigMap"}, "operation": "CREATE",
-        "resource": {"version": "v1", "resource": "configmaps"}, "namespace": "default",
-        "userInfo": {"username": "alice"},
-        "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}}}"#;
-    let settings = Settings::default();
-    let facts = Facts::new("2026-01-24T10:30:00Z".parse().unwrap(), &settings);
-    decide(&Review::parse(review).unwrap(), &facts)
+/// A decision that sets one annotation and removes another.
+fn patched() -> Decision {
+    let mut patch = Patch::default();
+    patch.annotations.insert("kausality.io/trace".to_owned(), Some(r#"[{"user":"alice"}]"#.to_owned()));
+    patch.annotations.insert("kausality.io/freeze".to_owned(), None);
+    let audit = BTreeMap::from([("cause", "Origin".to_owned()), ("decision", "allow".to_owned())]);
+    Decision { patch, audit, ..silent() }
 }
 
 /// The answer, and below it the patch as the API server will read it.
@@ -63,7 +60,7 @@ fn allow() {
 
 #[test]
 fn allow_with_patch() {
-    insta::assert_snapshot!(answer(&created()));
+    insta::assert_snapshot!(answer(&patched()));
 }
 
 #[test]
@@ -72,7 +69,7 @@ fn warn() {
     insta::assert_snapshot!(answer(&Decision {
         verdict: Verdict::Warn,
         warnings: vec![warning.to_owned()],
-        ..created()
+        ..patched()
     }));
 }
 
@@ -94,7 +91,7 @@ fn deny_500() {
 #[test]
 fn a_denial_carries_no_patch() {
     let verdict = denied(403, "Forbidden", "no").verdict;
-    let answer = answer(&Decision { verdict, ..created() });
+    let answer = answer(&Decision { verdict, ..patched() });
     assert!(!answer.contains("patch"), "{answer}");
 }
 

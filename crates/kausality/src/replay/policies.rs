@@ -10,7 +10,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// If a file cannot be read, or holds no policy.
-pub(super) fn load(files: &[PathBuf]) -> Result<Vec<Kausality>> {
+pub(crate) fn load(files: &[PathBuf]) -> Result<Vec<Kausality>> {
     let mut policies = Vec::new();
     for file in files {
         let text =

@@ -1,0 +1,67 @@
+//! `Kausality` policies, from a watch.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::StreamExt;
+use kausality_api::{API_VERSION, GROUP, policy::Kausality};
+use kausality_core::policy::Policies;
+use kube::{
+    Api,
+    core::{ApiResource, DynamicObject},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+
+use crate::cluster::Cluster;
+
+/// Keeps the cluster's policies up to date, for ever. Where the kind is not served there are none; policies from
+/// elsewhere (`fixed`) always hold.
+pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
+    let resource = ApiResource {
+        group: GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        api_version: API_VERSION.to_owned(),
+        kind: "Kausality".to_owned(),
+        plural: "kausalities".to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    let mut known: BTreeMap<String, Kausality> = BTreeMap::new();
+    let mut told = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => known.clear(),
+            Ok(Event::InitApply(object)) => {
+                insert(&mut known, &object);
+                continue;
+            }
+            Ok(Event::Apply(object)) => insert(&mut known, &object),
+            Ok(Event::Delete(object)) => {
+                known.remove(object.metadata.name.as_deref().unwrap_or_default());
+            }
+            Ok(Event::InitDone) => {}
+            Err(error) => {
+                if !told {
+                    tracing::info!(%error, "no policies are served: modes come from annotations and flags");
+                    told = true;
+                }
+                continue;
+            }
+        }
+        let all = fixed.iter().cloned().chain(known.values().cloned()).collect();
+        cluster.set_policies(Policies::new(all));
+    }
+}
+
+/// A policy that cannot be understood holds as it last could be: an edit must not lift protection by mistake.
+fn insert(known: &mut BTreeMap<String, Kausality>, object: &DynamicObject) {
+    let name = object.metadata.name.clone().unwrap_or_default();
+    match serde_json::to_value(object).and_then(serde_json::from_value::<Kausality>) {
+        Ok(policy) => {
+            known.insert(name, policy);
+        }
+        Err(error) => tracing::warn!(policy = name, %error, "a policy cannot be understood"),
+    }
+}

@@ -1,0 +1,116 @@
+//! The registration of the webhook with the API server.
+
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams},
+    core::{ApiResource, DynamicObject},
+};
+use serde_json::{Value, json};
+
+/// The name of the webhook: audit entries begin with it.
+pub const WEBHOOK: &str = "drift.kausality.io";
+
+/// What is registered.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    /// The name of the MutatingWebhookConfiguration.
+    pub name: String,
+    /// Where the API server finds the webhook.
+    pub url: String,
+    /// The CA that signed the webhook's certificate, as PEM; the API server's own trust, if none.
+    pub ca_pem: Option<String>,
+    /// API group and plural name of the resources that are watched.
+    pub resources: Vec<(String, String)>,
+    /// Whether requests fail while the webhook does not answer.
+    pub fail_closed: bool,
+    /// Namespaces that are left alone.
+    pub excluded_namespaces: Vec<String>,
+}
+
+/// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
+/// everything they want is in the spec. Where a Deployment carries approvals or rejections, other annotations
+/// matter too: they bump its generation.
+const MATTERS: &str = "request.operation != 'UPDATE' || request.subResource != '' \
+    || !(request.resource.group in ['apps', 'batch']) || object.spec != oldObject.spec \
+    || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
+        k in ['kausality.io/approvals', 'kausality.io/rejections'] \
+        || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \
+            && k in oldObject.metadata.annotations \
+            && oldObject.metadata.annotations[k] == object.metadata.annotations[k])))) \
+    || (has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k, \
+        k.startsWith('kausality.io/') && !(has(object.metadata.annotations) && k in object.metadata.annotations)))";
+
+impl Registration {
+    /// The MutatingWebhookConfiguration.
+    #[must_use]
+    pub fn manifest(&self) -> Value {
+        let mut client = json!({"url": self.url});
+        if let (Some(pem), Some(client)) = (&self.ca_pem, client.as_object_mut()) {
+            client.insert("caBundle".to_owned(), base64(pem.as_bytes()).into());
+        }
+        let rules = self.resources.iter().flat_map(|(group, plural)| {
+            [
+                json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [plural],
+                    "operations": ["CREATE", "UPDATE", "DELETE"]}),
+                json!({"apiGroups": [group], "apiVersions": ["*"],
+                    "resources": [format!("{plural}/status"), format!("{plural}/scale")], "operations": ["UPDATE"]}),
+            ]
+        });
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "kausality"}},
+            "webhooks": [{
+                "name": WEBHOOK,
+                "clientConfig": client,
+                "rules": rules.collect::<Vec<Value>>(),
+                "matchConditions": [{"name": "intent-or-kausality-annotations", "expression": MATTERS}],
+                "namespaceSelector": {"matchExpressions": [{
+                    "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": self.excluded_namespaces,
+                }]},
+                "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
+                "reinvocationPolicy": "IfNeeded",
+                "matchPolicy": "Equivalent",
+                "sideEffects": "NoneOnDryRun",
+                "admissionReviewVersions": ["v1"],
+                "timeoutSeconds": 10,
+            }],
+        })
+    }
+
+    /// Registers the webhook, or updates its registration.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub async fn apply(&self, client: Client) -> Result<(), kube::Error> {
+        let parameters = PatchParams::apply("kausality").force();
+        api(client).patch(&self.name, &parameters, &Patch::Apply(self.manifest())).await.map(|_| ())
+    }
+
+    /// Takes the registration back.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub async fn remove(&self, client: Client) -> Result<(), kube::Error> {
+        match api(client).delete(&self.name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+fn api(client: Client) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "admissionregistration.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "admissionregistration.k8s.io/v1".to_owned(),
+        kind: "MutatingWebhookConfiguration".to_owned(),
+        plural: "mutatingwebhookconfigurations".to_owned(),
+    };
+    Api::all_with(client, &resource)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let encoded = serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap_or_default();
+    encoded.as_str().unwrap_or_default().to_owned()
+}

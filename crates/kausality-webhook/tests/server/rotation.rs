@@ -1,0 +1,95 @@
+//! Certificates that change on disk while requests come in.
+
+use std::{fs, path::Path};
+
+use kausality_webhook::Certificates;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{
+    client::{BOTH, PATIENCE, request},
+    stub::{eventually, review, start_with},
+};
+
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+impl Pair {
+    fn make() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
+    }
+
+    /// As the kubelet does it: the files are never there by half.
+    fn put(&self, dir: &Path) {
+        for (name, text) in [("tls.crt", &self.certificate), ("tls.key", &self.key)] {
+            fs::write(dir.join("new"), text).unwrap();
+            fs::rename(dir.join("new"), dir.join(name)).unwrap();
+        }
+    }
+
+    fn der(&self) -> Vec<u8> {
+        CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap().to_vec()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_certificate_is_shown_without_a_restart_or_a_lost_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (Pair::make(), Pair::make());
+    old.put(dir.path());
+    let certificates =
+        Certificates::from_files(dir.path().join("tls.crt"), dir.path().join("tls.key")).unwrap();
+    let server = start_with(certificates, &[&old.certificate, &new.certificate], |_| {}).await;
+
+    // Connections that stay open through it all, and one request that is under way.
+    let answered = watch::Sender::new(0_u64);
+    let stop = watch::Sender::new(false);
+    let mut workers = Vec::new();
+    for protocol in BOTH {
+        let mut connection = server.client.connect(protocol).await.unwrap();
+        assert_eq!(connection.certificate, old.der());
+        let (answered, stop) = (answered.clone(), stop.subscribe());
+        workers.push(tokio::spawn(async move {
+            while !*stop.borrow() {
+                let answer = connection.send(request("POST", "/admit", review("a"))).await.unwrap();
+                assert_eq!(answer.status, 200);
+                answered.send_modify(|answered| *answered += 1);
+            }
+        }));
+    }
+    let client = server.client.clone();
+    let under_way = tokio::spawn(async move { client.post(BOTH[0], review("stuck")).await });
+    server.wait_for_stuck(1).await;
+
+    new.put(dir.path());
+    eventually("handshakes show the new certificate", async || {
+        server.client.connect(BOTH[1]).await.unwrap().certificate == new.der()
+    })
+    .await;
+
+    let before = *answered.borrow();
+    let mut more = answered.subscribe();
+    timeout(PATIENCE, more.wait_for(|answered| *answered > before + 20)).await.unwrap().unwrap();
+    stop.send_replace(true);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    server.stub.release.add_permits(1);
+    assert_eq!(under_way.await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn no_certificate_is_no_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = (dir.path().join("tls.crt"), dir.path().join("tls.key"));
+    let error = Certificates::from_files(&paths.0, &paths.1).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read "), "{error}");
+
+    Pair::make().put(dir.path());
+    fs::write(&paths.1, Pair::make().key).unwrap();
+    let error = Certificates::from_files(&paths.0, &paths.1).unwrap_err();
+    assert!(error.to_string().starts_with("the certificate and its key cannot be used"), "{error}");
+}

@@ -1,0 +1,242 @@
+//! `kausality webhook`: admission on a cluster.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use kausality_cluster::{Cluster, policies, registration::Registration};
+use kausality_core::{Settings, policy::Policies};
+use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
+use kube::{
+    Client,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::{mode::ModeArgument, replay::policies as policy_files};
+
+/// Serve admission reviews of a cluster over HTTPS.
+#[derive(Debug, Args)]
+pub struct Webhook {
+    /// Where to listen
+    #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS")]
+    bind_address: SocketAddr,
+
+    /// The certificate to serve, PEM; read again when it changes. Self-signed, if not given
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// The private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+
+    /// The kubeconfig file to use, if not running in the cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig file to use
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// The mode where no annotation or policy says another
+    #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
+    default_mode: ModeArgument,
+
+    /// A file of Kausality policies, YAML or JSON, that hold beside those of the cluster
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+
+    /// Resources to watch, as kubectl names them: deployments.apps, pods, nodepools.example.com
+    #[arg(long, value_name = "RESOURCE", value_delimiter = ',')]
+    resources: Vec<String>,
+
+    /// Register with the API server for these resources, and take that back at the end: for local use
+    #[arg(long, requires = "resources")]
+    register: bool,
+
+    /// The URL under which the API server reaches this webhook [default: the address it listens on]
+    #[arg(long, value_name = "URL", requires = "register")]
+    url: Option<String>,
+
+    /// Namespaces to leave alone when registering
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', default_value = "kube-system")]
+    exclude_namespaces: Vec<String>,
+
+    /// How long requests are served on after the signal to stop, so that clients can look elsewhere
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    shutdown_delay: u64,
+}
+
+impl Webhook {
+    /// Runs the command until it is told to stop.
+    ///
+    /// # Errors
+    /// If the cluster cannot be reached, or the address not listened on.
+    pub fn run(&self) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(&self) -> Result<ExitCode> {
+        let client = self.client().await?;
+        let own_user = Cluster::own_user(&client).await.context(
+            "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
+        )?;
+        tracing::info!(own_user, "connected");
+        let fixed = policy_files::load(&self.policy)?;
+        let settings = Settings {
+            own_users: [own_user].into(),
+            default_mode: self.default_mode.into(),
+            policies: Policies::new(fixed.clone()),
+            salt: salt(),
+        };
+        let cluster = Cluster::new(client.clone(), settings);
+        let resources: Vec<(String, String)> =
+            self.resources.iter().map(|name| group_resource(name)).collect();
+        for (group, plural) in &resources {
+            let kind = cluster.kinds.of_group_resource(group, plural).await?;
+            cluster.watch(&kind);
+        }
+        tokio::spawn(policies::follow(cluster.clone(), fixed));
+        tokio::spawn(cluster.clone().record());
+
+        let certificates = self.certificates()?;
+        let ca_pem = certificates.ca_pem().map(ToOwned::to_owned);
+        let mut config = Config::new(self.bind_address, certificates);
+        config.drain_delay = Duration::from_secs(self.shutdown_delay);
+        let server = Server::new(config, OnCluster(cluster.clone()), Metrics::default()).listen().await?;
+        let address = server.address();
+        tracing::info!(%address, "listening");
+
+        let registration = self.register.then(|| Registration {
+            name: "kausality".to_owned(),
+            url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
+            ca_pem,
+            resources,
+            fail_closed: matches!(self.default_mode, ModeArgument::Enforce),
+            excluded_namespaces: self.exclude_namespaces.clone(),
+        });
+        let stop = async {
+            if let Some(registration) = &registration {
+                register_when_ready(registration, &cluster, client.clone()).await;
+            }
+            interrupted().await;
+            if let Some(registration) = &registration
+                && let Err(error) = registration.remove(client.clone()).await
+            {
+                tracing::error!(%error, "the registration could not be taken back: delete \
+                    mutatingwebhookconfiguration/kausality by hand");
+            }
+        };
+        server.run(stop).await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn client(&self) -> Result<Client> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = match &self.kubeconfig {
+            Some(file) => {
+                let read =
+                    Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
+                kube::Config::from_custom_kubeconfig(read, &options).await?
+            }
+            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await?,
+            None => kube::Config::infer().await.context("no cluster: give --kubeconfig, or run in one")?,
+        };
+        // Watches are long-lived; everything else has a deadline of its own.
+        config.read_timeout = None;
+        let version = env!("CARGO_PKG_VERSION");
+        config.headers.push((
+            http::header::USER_AGENT,
+            http::HeaderValue::from_str(&format!("kausality-webhook/{version}"))?,
+        ));
+        Ok(Client::try_from(config)?)
+    }
+
+    fn certificates(&self) -> Result<Certificates> {
+        if let (Some(cert), Some(key)) = (&self.tls_cert_file, &self.tls_private_key_file) {
+            return Ok(Certificates::from_files(cert, key)?);
+        }
+        if self.url.is_none() && self.register && !self.bind_address.ip().is_loopback() {
+            bail!(
+                "with --register and no certificate, listen on a loopback address (--bind-address 127.0.0.1:9443) or give --url"
+            );
+        }
+        let host = self.url.as_deref().map(host_of);
+        let mut names = vec!["localhost".to_owned()];
+        let mut addresses = vec![self.bind_address.ip(), IpAddr::from([127, 0, 0, 1])];
+        match host.map(str::parse::<IpAddr>) {
+            Some(Ok(address)) => addresses.push(address),
+            Some(Err(_)) => names.extend(host.map(ToOwned::to_owned)),
+            None => {}
+        }
+        Ok(Certificates::self_signed(&names, &addresses)?)
+    }
+}
+
+/// Registers once requests can be decided: earlier, they would wait.
+async fn register_when_ready(registration: &Registration, cluster: &Arc<Cluster>, client: Client) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    while !cluster.is_synced() {
+        ticks.tick().await;
+    }
+    match registration.apply(client).await {
+        Ok(()) => tracing::info!(url = registration.url, "registered"),
+        Err(error) => tracing::error!(%error, "cannot register with the API server"),
+    }
+}
+
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// `deployments.apps` is the resource `deployments` of the group `apps`.
+fn group_resource(name: &str) -> (String, String) {
+    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+    (group.to_owned(), plural.to_owned())
+}
+
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
+}
+
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split('/').next().unwrap_or_default();
+    rest.rsplit_once(':').map_or(rest, |(host, _)| host)
+}
+
+/// Secret digests differ between clusters but not between replicas and restarts of one.
+fn salt() -> Vec<u8> {
+    std::env::var("KAUSALITY_SALT").unwrap_or_default().into_bytes()
+}
+
+/// Decides on a cluster.
+struct OnCluster(Arc<Cluster>);
+
+impl Admission for OnCluster {
+    async fn decide(&self, review: Bytes) -> Result<Reply, BadReview> {
+        let (subject, decision) = self.0.admit(&review, |request| Subject::from(request)).await?;
+        Ok(Reply { subject, decision })
+    }
+
+    fn is_ready(&self) -> bool {
+        self.0.is_synced()
+    }
+}
