@@ -30,7 +30,7 @@ pub struct Registration {
 /// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
 /// everything they want is in the spec. Where a Deployment carries approvals or rejections, other annotations
 /// matter too: they bump its generation.
-const MATTERS: &str = "request.operation != 'UPDATE' || request.subResource != '' \
+const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
     || !(request.resource.group in ['apps', 'batch']) || object.spec != oldObject.spec \
     || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
         k in ['kausality.io/approvals', 'kausality.io/rejections'] \

@@ -28,6 +28,7 @@ use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::plane::ControlPlane;
@@ -35,37 +36,31 @@ use step::Step;
 
 const NODE: &str = "testbed";
 const USER: &str = "system:node:testbed";
+const GROUPS: &[&str] = &["system:nodes"];
 const ROLE: &str = "testbed:kubelet";
 
 /// How long to wait after a call that failed: a webhook may be starting.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A kubelet at work, until this value is dropped.
+///
+/// It has a thread of its own: a test may block, as it does when it runs `kubectl wait`, and Pods go on.
 #[derive(Debug)]
 #[must_use = "the kubelet stops when this is dropped"]
 pub struct Kubelet {
     task: JoinHandle<()>,
+    /// Taken when dropped.
+    runtime: Option<Runtime>,
 }
 
 impl Kubelet {
     pub(crate) async fn start(plane: &ControlPlane) -> Result<Self> {
         permit(plane.admin()?).await.context("giving the kubelet its rights")?;
-        let node = plane.client(USER, &["system:nodes"])?;
-        register(node.clone()).await.context("registering the node")?;
-        let log = plane.kubelet_log();
-        let log = OpenOptions::new().create(true).append(true).open(&log).context("opening its log")?;
-        let scheduler = plane.client("system:kube-scheduler", &[])?;
-        let hands = Arc::new(Hands { node: node.clone(), scheduler, log, addresses: AtomicU16::new(1) });
-        let work = Controller::new(Api::<Pod>::all(node), watcher::Config::default())
-            .run(reconcile, |_, error, hands| retry(error, &hands), Arc::clone(&hands))
-            .for_each(move |outcome| {
-                // Also has failed watches, which `retry` does not see.
-                if let Err(error) = outcome {
-                    hands.note(&error);
-                }
-                std::future::ready(())
-            });
-        Ok(Self { task: tokio::spawn(work) })
+        register(plane.client(USER, GROUPS)?).await.context("registering the node")?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.context("making the thread of the kubelet")?;
+        let task = runtime.spawn(work(Arc::new(Hands::new(plane, &runtime)?)));
+        Ok(Self { task, runtime: Some(runtime) })
     }
 
     /// Lets go of all Pods. They stay as they are, until another kubelet is played.
@@ -78,7 +73,10 @@ impl Kubelet {
 
 impl Drop for Kubelet {
     fn drop(&mut self) {
-        self.task.abort();
+        // A runtime that is merely dropped waits for its threads, which tokio forbids in an async test.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -91,6 +89,18 @@ struct Hands {
 }
 
 impl Hands {
+    fn new(plane: &ControlPlane, runtime: &Runtime) -> Result<Self> {
+        // A client works on the runtime that it was made in.
+        let _within = runtime.enter();
+        let log = OpenOptions::new().create(true).append(true).open(plane.kubelet_log());
+        Ok(Self {
+            node: plane.client(USER, GROUPS)?,
+            scheduler: plane.client("system:kube-scheduler", &[])?,
+            log: log.context("opening the log of the kubelet")?,
+            addresses: AtomicU16::new(1),
+        })
+    }
+
     /// Writes into the log of the kubelet.
     fn note(&self, error: &dyn std::fmt::Display) {
         // A log that cannot be written is no reason to stop the Pods.
@@ -101,6 +111,24 @@ impl Hands {
         let [high, low] = self.addresses.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         format!("10.244.{high}.{low}")
     }
+}
+
+async fn work(hands: Arc<Hands>) {
+    let pods: Api<Pod> = Api::all(hands.node.clone());
+    let steps = Controller::new(pods, watcher::Config::default()).run(
+        reconcile,
+        |_, error, hands| retry(error, &hands),
+        Arc::clone(&hands),
+    );
+    steps
+        .for_each(|outcome| {
+            // Also has failed watches, which `retry` does not see.
+            if let Err(error) = outcome {
+                hands.note(&error);
+            }
+            std::future::ready(())
+        })
+        .await;
 }
 
 async fn reconcile(pod: Arc<Pod>, hands: Arc<Hands>) -> Result<Action, kube::Error> {

@@ -39,11 +39,11 @@ pub(crate) async fn find_or_skip() -> Result<Option<Binaries>> {
     }
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // Not with eprintln!, which cargo test shows only for tests that fail.
-    writeln!(
-        std::io::stderr(),
+    let reason = format!(
         "\n==> SKIPPED {test}: there is no control plane for tests. `make control-plane` provides it. \
-         ({REQUIRE}=1 makes this a failure.)"
-    )?;
+         ({REQUIRE}=1 makes this a failure.)\n"
+    );
+    // Not with eprintln!, which cargo test shows only for tests that fail. In one piece, since tests run at once.
+    std::io::stderr().write_all(reason.as_bytes())?;
     Ok(None)
 }

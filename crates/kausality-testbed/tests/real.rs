@@ -116,16 +116,13 @@ async fn the_kubelet_completes_jobs_and_deletions_until_it_is_stopped() {
 
     let pods: Api<Pod> = Api::namespaced(admin.clone(), "default");
     let pod = |name| json!({ "metadata": { "name": name }, "spec": template("Always")["spec"] });
-    let runs = async |name| {
-        let look = async || {
-            let status = pods.get(name).await?.status.unwrap_or_default();
-            let running = status.phase.as_deref() == Some("Running");
-            running.then_some(()).ok_or_else(|| anyhow!("{}", json!(status)))
-        };
-        eventually(LONG, format_args!("the Pod {name} running"), look).await.unwrap();
-    };
     create(&pods, pod("web")).await;
-    runs("web").await;
+    let look = async || {
+        let status = pods.get("web").await?.status.unwrap_or_default();
+        let running = status.phase.as_deref() == Some("Running");
+        running.then_some(()).ok_or_else(|| anyhow!("{}", json!(status)))
+    };
+    eventually(LONG, "the Pod running", look).await.unwrap();
     pods.delete("web", &DeleteParams::default()).await.unwrap();
     let look = async || pods.get_opt("web").await.unwrap().map_or(Ok(()), |pod| Err(json!(pod.metadata)));
     eventually(LONG, "the end of the Pod", look).await.unwrap();
@@ -140,7 +137,10 @@ async fn the_kubelet_completes_jobs_and_deletions_until_it_is_stopped() {
     audited(&plane, "the end of the kubelet's watch", watch).await;
     let _again = plane.play_kubelet().await.unwrap();
     create(&pods, pod("late")).await;
-    runs("late").await;
+    // Blocks the only thread of this test, but not the kubelet.
+    let wait = ["wait", "pod/late", "--for=condition=Ready", "--timeout=60s"];
+    let output = plane.kubectl("alice", &[MASTERS]).args(wait).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[tokio::test]

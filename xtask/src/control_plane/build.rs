@@ -42,7 +42,8 @@ pub(super) fn build(build: &Build, root: &Path, file: &Path, detail: &Detail) ->
     let status = go.wait().context("waiting for `go build`")?;
     if !status.success() {
         bail!(
-            "building {} from {} failed ({status}):\n{}",
+            "building {} from {} failed ({status}):\n{}\n\
+             If a module could not be fetched: `go env GOPROXY` says from where, and the next run goes on from here.",
             build.binary.package,
             build.version,
             report.errors()

@@ -94,7 +94,11 @@ async fn serves_who_has_connected_before_it_closed() {
 
 #[tokio::test]
 async fn idle_connections_do_not_hold_it_up() {
-    let mut server = start(|config| config.drain_delay = Duration::ZERO).await;
+    let mut server = start(|config| {
+        config.drain_delay = Duration::ZERO;
+        config.drain_deadline = Duration::from_secs(3600);
+    })
+    .await;
     let mut idle = Vec::new();
     for protocol in BOTH {
         let mut connection = server.client.connect(protocol).await.unwrap();
