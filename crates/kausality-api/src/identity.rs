@@ -102,19 +102,16 @@ impl Hashes {
         text
     }
 
-    /// Notes that `user` was seen. A full list lets the least recently seen one go that is not in `kept`.
-    ///
-    /// Order is kept up to date only while the list is full: before that nothing can be lost, and a list
-    /// that does not change needs no write.
+    /// Notes that `user` was seen. A full list lets the least recently seen one go that is not in `kept`; if all
+    /// are, it stays as it is.
     pub fn note(&mut self, user: UserHash, kept: &Hashes) {
         match self.0.iter().position(|hash| *hash == user) {
-            Some(_) if self.0.len() < MAX_HASHES => return,
             Some(position) => {
                 self.0.remove(position);
             }
             None if self.0.len() < MAX_HASHES => {}
             None => {
-                let expendable = self.0.iter().position(|hash| !kept.contains(*hash)).unwrap_or(0);
+                let Some(expendable) = self.0.iter().position(|hash| !kept.contains(*hash)) else { return };
                 self.0.remove(expendable);
             }
         }
@@ -131,6 +128,12 @@ impl Hashes {
     #[must_use]
     pub fn intersection(&self, other: &Hashes) -> Hashes {
         Self(self.0.iter().copied().filter(|hash| other.contains(*hash)).collect())
+    }
+
+    /// Whether both lists have the same members, in whatever order.
+    #[must_use]
+    pub fn same_members(&self, other: &Hashes) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().all(|hash| other.contains(*hash))
     }
 
     /// Whether nobody is in the list.

@@ -1,7 +1,31 @@
 //! Text that others wrote, kept within bounds.
 
+use std::borrow::Cow;
+
 /// Characters of a parser's complaint that are worth showing: it may quote all that it could not read.
 pub(crate) const MAX_FAULT: usize = 200;
+
+/// A text in which control characters stand escaped: nobody's words move a cursor or begin a line.
+///
+/// ```
+/// assert_eq!(kausality_api::text::plain("alice\u{1b}[2J\n"), "alice\\u{1b}[2J\\n");
+/// assert_eq!(kausality_api::text::plain("déjà vu"), "déjà vu");
+/// ```
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    Cow::Owned(plain)
+}
 
 /// At most `max` characters of `text`, with `…` in place of what was cut.
 ///

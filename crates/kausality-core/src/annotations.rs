@@ -212,8 +212,16 @@ pub(crate) fn observe(
 pub(crate) fn new_facts(wanted: &Wanted, stored: &Annotations<'_>) -> BTreeMap<String, Option<String>> {
     (wanted.iter())
         .filter(|(key, value)| {
-            annotation::owner(key) == Owner::System && stored.get(key) != Some(value.as_str())
+            annotation::owner(key) == Owner::System && stored.get(key).is_none_or(|old| tells_more(key, old, value))
         })
         .map(|(key, value)| (key.clone(), Some(value.clone())))
         .collect()
+}
+
+/// Whether a new value tells something that the old one does not. Who was seen last is not worth a write.
+fn tells_more(key: &str, old: &str, new: &str) -> bool {
+    match key {
+        CONTROLLERS | UPDATERS => !Hashes::decode(old).same_members(&Hashes::decode(new)),
+        _ => old != new,
+    }
 }

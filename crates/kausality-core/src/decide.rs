@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kausality_api::{identity::UserHash, text::shorten};
+use kausality_api::{
+    identity::UserHash,
+    text::{plain, shorten},
+};
 
 use crate::{
     answer,
@@ -12,7 +15,7 @@ use crate::{
     facts::Facts,
     gate::Resolution,
     patch::Patch,
-    review::{Request, Review},
+    review::{Metadata, Request, Review},
 };
 
 mod judge;
@@ -79,7 +82,7 @@ impl Draft {
     }
 
     fn warn(&mut self, warning: impl Into<String>) {
-        self.decision.warnings.push(shorten(&warning.into(), MAX_WARNING));
+        self.decision.warnings.push(shorten(&plain(&warning.into()), MAX_WARNING));
     }
 
     /// Requests that are no change of an object.
@@ -111,6 +114,10 @@ impl Draft {
 #[must_use]
 pub fn is_bound_to_conflict(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let sent = &new.metadata.resource_version;
-    !sent.is_empty() && *sent != old.metadata.resource_version
+    // As the API server compares: by number, and 0 stands for whatever is stored.
+    let version = |metadata: &Metadata<'_>| metadata.resource_version.parse::<u64>().ok().filter(|version| *version > 0);
+    match (version(&old.metadata), version(&new.metadata)) {
+        (Some(stored), Some(sent)) => stored != sent,
+        _ => false,
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kausality_api::text::plain;
+
 /// A rule of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
@@ -89,7 +91,9 @@ impl Explanation {
     }
 
     pub(crate) fn saw_by(&mut self, rule: Rule, finding: impl Into<String>, evidence: Vec<String>) {
-        self.steps.push(Step { rule, finding: finding.into(), evidence, decided: false });
+        let evidence = evidence.iter().map(|text| plain(text).into_owned()).collect();
+        let finding = plain(&finding.into()).into_owned();
+        self.steps.push(Step { rule, finding, evidence, decided: false });
     }
 
     /// Marks the last step of `rule` as the one that the decision rests on.

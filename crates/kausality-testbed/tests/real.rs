@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kausality_testbed::{AuditEvent, Component, ControlPlane, MASTERS, eventually, start_or_skip};
@@ -98,7 +98,7 @@ async fn what_alice_deploys_runs_and_is_audited() {
 }
 
 #[tokio::test]
-async fn the_kubelet_completes_jobs_and_deletions_until_it_is_stopped() {
+async fn the_kubelet_completes_pods_and_deletions_until_it_is_stopped() {
     let Some(plane) = start_or_skip().await.unwrap() else { return };
     let kubelet = plane.play_kubelet().await.unwrap();
     let admin = plane.admin().unwrap();
@@ -114,7 +114,16 @@ async fn the_kubelet_completes_jobs_and_deletions_until_it_is_stopped() {
     };
     eventually(LONG, "the end of the Job", look).await.unwrap();
 
-    let pods: Api<Pod> = Api::namespaced(admin.clone(), "default");
+    let daemons: Api<DaemonSet> = Api::namespaced(admin.clone(), "default");
+    let spec = json!({ "selector": { "matchLabels": { "app": "web" } }, "template": template("Always") });
+    create(&daemons, json!({ "metadata": { "name": "each" }, "spec": spec })).await;
+    let look = async || {
+        let status = daemons.get("each").await?.status.unwrap_or_default();
+        (status.number_ready == 1).then_some(()).ok_or_else(|| anyhow!("{}", json!(status)))
+    };
+    eventually(LONG, "the DaemonSet ready on the one node", look).await.unwrap();
+
+    let pods: Api<Pod> = Api::namespaced(admin, "default");
     let pod = |name| json!({ "metadata": { "name": name }, "spec": template("Always")["spec"] });
     create(&pods, pod("web")).await;
     let look = async || {

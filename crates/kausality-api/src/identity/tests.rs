@@ -59,8 +59,18 @@ fn who_is_in_both_lists_stays() {
 }
 
 #[test]
-fn a_list_with_room_does_not_change_for_a_known_user() {
+fn who_was_seen_last_comes_last() {
     let mut list = Hashes::decode("aaaaa,bbbbb");
     list.note(hash("aaaaa"), &Hashes::default());
-    assert_eq!(list.encode(), "aaaaa,bbbbb");
+    assert_eq!(list.encode(), "bbbbb,aaaaa");
+    assert!(list.same_members(&Hashes::decode("aaaaa,bbbbb")));
+    assert!(!list.same_members(&Hashes::decode("aaaaa")));
+}
+
+#[test]
+fn if_all_are_in_both_lists_nobody_goes() {
+    let full = Hashes::decode("aaaaa,bbbbb,ccccc,ddddd,eeeee");
+    let mut list = full.clone();
+    list.note(hash("fffff"), &full);
+    assert_eq!(list, full);
 }
