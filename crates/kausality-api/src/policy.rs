@@ -18,6 +18,25 @@ pub struct Kausality {
     pub spec: KausalitySpec,
 }
 
+impl Kausality {
+    /// What keeps the policy from matching what its author means.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let rules = &self.spec.resources;
+        if rules.is_empty()
+            || rules.iter().any(|rule| rule.api_groups.is_empty() || rule.resources.is_empty())
+        {
+            return Some("spec.resources must name apiGroups and resources".to_owned());
+        }
+        if rules.iter().any(|rule| rule.api_groups.iter().any(|group| group == "*")) {
+            return Some("apiGroups must be named one by one: \"*\" is for resources only".to_owned());
+        }
+        let names = rules.iter().flat_map(|rule| rule.resources.iter().chain(&rule.excluded));
+        let kind = names.into_iter().find(|name| name.chars().any(char::is_uppercase))?;
+        Some(format!("resource {kind:?} is no plural name in lower case, as \"deployments\" is"))
+    }
+}
+
 /// As much of a policy's metadata as matters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -27,7 +46,7 @@ pub struct Metadata {
 
 /// What a policy says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KausalitySpec {
     /// The resources it is about.
     pub resources: Vec<ResourceRule>,
@@ -49,9 +68,9 @@ pub struct KausalitySpec {
 
 /// Resources of some API groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceRule {
-    /// The groups; `""` is the core group.
+    /// The groups, each by its name; `""` is the core group.
     pub api_groups: Vec<String>,
     /// The plural names, or `*`.
     pub resources: Vec<String>,
@@ -62,6 +81,7 @@ pub struct ResourceRule {
 
 /// Namespaces by name or label.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Namespaces {
     /// These.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +96,7 @@ pub struct Namespaces {
 
 /// Another mode for some of what a policy is about. What is empty matches everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Override {
     /// In these API groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,7 +9,7 @@ pub type Labels = BTreeMap<String, String>;
 
 /// Matches labels; all its parts must hold, and an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -21,6 +21,7 @@ pub struct LabelSelector {
 
 /// A condition on one label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// The label.
     pub key: String,

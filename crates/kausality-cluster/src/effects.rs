@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kausality_api::annotation::SETTLED;
 use kausality_core::{Decision, Drift, decision::Effect, summary::ObjectId};
 use kube::{
     api::{Patch, PatchParams},
@@ -37,11 +38,11 @@ impl Cluster {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
-                Effect::RecordStatus { object, uid, annotations } => {
-                    self.pending.note(object, uid, annotations);
+                Effect::RecordStatus { object, uid, generation, annotations } => {
+                    self.pending.note(object, uid, *generation, annotations);
                 }
                 Effect::RecordScale { object, uid, annotations } => {
-                    self.pending.note(object, uid, annotations);
+                    self.pending.note(object, uid, None, annotations);
                     let (cluster, object, uid, annotations) =
                         (self.clone(), object.clone(), uid.clone(), annotations.clone());
                     tokio::spawn(async move { cluster.write(&uid, &object, &annotations).await });
@@ -57,35 +58,39 @@ impl Cluster {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for (uid, Waiting { object, annotations, .. }) in self.pending.ripe(QUIET) {
-                self.record_one(&uid, &object, &annotations).await;
+            for (uid, waiting) in self.pending.ripe(QUIET) {
+                self.record_one(&uid, &waiting).await;
             }
         }
     }
 
-    async fn record_one(&self, uid: &str, object: &ObjectId, annotations: &Annotations) {
+    async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let Ok(kind) = kind else { return self.pending.done(uid, annotations) };
+        let mut current = annotations.clone();
         let kept = match self.read(&kind, &object.namespace, &object.name).await {
             Ok(Some(stored)) if stored.uid == uid => {
-                annotations.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
+                if stored.generation != *generation {
+                    current.remove(SETTLED);
+                }
+                current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
             }
             Ok(_) => true,
             // Later.
             Err(_) => return,
         };
-        if kept {
+        if kept || self.write(uid, object, &current).await {
             self.pending.done(uid, annotations);
-        } else {
-            self.write(uid, object, annotations).await;
         }
     }
 
-    async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) {
-        match self.annotate(object, uid, None, annotations).await {
+    async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) -> bool {
+        let written = self.annotate(object, uid, None, annotations).await;
+        match &written {
             Ok(()) => self.pending.done(uid, annotations),
             Err(error) => tracing::warn!(%object, %error, "annotations could not be recorded"),
         }
+        written.is_ok()
     }
 
     /// Writes annotations to the object with this uid; at this version only, if one is given.

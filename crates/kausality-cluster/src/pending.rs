@@ -27,12 +27,20 @@ pub(crate) struct Pending {
 pub(crate) struct Waiting {
     pub object: ObjectId,
     pub annotations: Annotations,
+    /// The generation at which the annotations were decided on.
+    pub generation: Option<i64>,
     since: Instant,
 }
 
 impl Pending {
     /// Notes annotations that an object, named by its uid, must come to carry.
-    pub(crate) fn note(&self, object: &ObjectId, uid: &str, annotations: &Annotations) {
+    pub(crate) fn note(
+        &self,
+        object: &ObjectId,
+        uid: &str,
+        generation: Option<i64>,
+        annotations: &Annotations,
+    ) {
         let mut waiting = self.lock();
         if waiting.len() >= MAX_WAITING && !waiting.contains_key(uid) {
             return;
@@ -40,9 +48,11 @@ impl Pending {
         let entry = waiting.entry(uid.to_owned()).or_insert_with(|| Waiting {
             object: object.clone(),
             annotations: Annotations::new(),
+            generation,
             since: Instant::now(),
         });
         entry.annotations.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
+        entry.generation = generation;
         entry.since = Instant::now();
     }
 

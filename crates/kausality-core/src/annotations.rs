@@ -212,7 +212,8 @@ pub(crate) fn observe(
 pub(crate) fn new_facts(wanted: &Wanted, stored: &Annotations<'_>) -> BTreeMap<String, Option<String>> {
     (wanted.iter())
         .filter(|(key, value)| {
-            annotation::owner(key) == Owner::System && stored.get(key).is_none_or(|old| tells_more(key, old, value))
+            annotation::owner(key) == Owner::System
+                && stored.get(key).is_none_or(|old| tells_more(key, old, value))
         })
         .map(|(key, value)| (key.clone(), Some(value.clone())))
         .collect()

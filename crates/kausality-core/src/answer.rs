@@ -55,13 +55,11 @@ pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> Stri
         Some(generation) => ("once", format!(r#""generation":{generation},"mode":"once""#)),
         None => ("from now on", r#""mode":"always""#.to_owned()),
     };
-    let approval = format!(
-        r#"{}='[{{"apiVersion":"{}","kind":"{}","name":"{}",{term}}}]'"#,
-        annotation::APPROVALS,
-        child.api_version,
-        child.kind,
-        child.name,
+    let entry = format!(
+        r#"{{"apiVersion":"{}","kind":"{}","name":"{}",{term}}}"#,
+        child.api_version, child.kind, child.name,
     );
+    let approval = approvals_with(parent, &entry);
     let parent = &parent.id;
     format!(
         "kausality: drift {}: {user} {verb} {child} although nobody changed {parent}, which has settled. \
@@ -73,12 +71,30 @@ pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> Stri
 }
 
 /// Warnings beyond 120 characters may be cut, so the id comes early.
-pub(crate) fn logged(parent: &ObjectId, child: &ObjectId, id: &str) -> String {
-    format!("kausality: drift {id}: {child} changes although nobody changed {parent}")
+pub(crate) fn logged(parent: &ObjectId, child: &ObjectId, drift: &Drift) -> String {
+    let happens = match drift.report.spec.request.operation.as_str() {
+        "CREATE" => "is created",
+        "DELETE" => "is deleted",
+        _ => "changes",
+    };
+    format!("kausality: drift {}: {child} {happens} although nobody changed {parent}", drift.id())
+}
+
+/// The argument of `kubectl annotate` that adds an entry to the parent's approvals and keeps the others.
+fn approvals_with(parent: &Summary, entry: &str) -> String {
+    let kept = parent.annotation(annotation::APPROVALS);
+    let others: Option<Vec<serde_json::Value>> = kept.and_then(|text| serde_json::from_str(text).ok());
+    let mut list: String = others.iter().flatten().map(|other| format!("{other},")).collect();
+    list.push_str(entry);
+    let overwrite = if kept.is_some() { "--overwrite " } else { "" };
+    format!("{overwrite}{}='[{}]'", annotation::APPROVALS, list.replace('\'', r"'\''"))
 }
 
 pub(crate) fn ignored(keys: &str) -> String {
-    shorten(&format!("kausality: a controller cannot change {keys}: ignored"), 120)
+    shorten(
+        &format!("kausality: a controller cannot change {keys}: ignored (recorded as writing status)"),
+        120,
+    )
 }
 
 fn annotate(object: &ObjectId, what: &str) -> String {

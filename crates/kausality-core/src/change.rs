@@ -6,13 +6,14 @@ use kausality_api::{
     phase::Phase,
     report::{ChildReference, DriftReport, DriftReportSpec, ParentReference, ReportPhase, RequestContext},
 };
-use kausality_fields::{Diff, Redaction};
+use kausality_fields::{Diff, Leaf, Redaction, Step};
 use sha2::{Digest, Sha256};
 
 use crate::{
     child::Child,
+    intent::IntentHash,
     managers,
-    review::{Operation, Review, Values},
+    review::{Object, Operation, Review, Values},
     summary::{ObjectId, Summary},
 };
 
@@ -20,20 +21,46 @@ use crate::{
 pub(crate) struct Change<'a> {
     review: &'a Review<'a>,
     redaction: Redaction,
+    salt: Vec<u8>,
     read: OnceCell<(Values, Diff)>,
 }
 
 impl<'a> Change<'a> {
     pub(crate) fn new(review: &'a Review<'a>, salt: &[u8]) -> Self {
-        Self { review, redaction: Redaction::new(salt), read: OnceCell::new() }
+        Self { review, redaction: Redaction::new(salt), salt: salt.to_owned(), read: OnceCell::new() }
     }
 
     fn read(&self) -> &(Values, Diff) {
         self.read.get_or_init(|| {
             let values = self.review.values();
-            let diff =
+            let mut diff =
                 kausality_fields::intent(values.old_object.as_ref(), values.object.as_ref(), &self.redaction);
+            if diff.is_empty() {
+                diff.changes.extend(self.hidden());
+            }
             (values, diff)
+        })
+    }
+
+    /// A change that shows in no field, as of the order of a list or far down in a deep object, must still not be
+    /// taken for another one.
+    fn hidden(&self) -> Option<kausality_fields::Change> {
+        let request = &self.review.request;
+        let digest = |object: &Option<Object<'_>>| {
+            object.as_ref().map(|object| {
+                let mut hash = Sha256::new_with_prefix(&self.salt);
+                hash.update(IntentHash::of(&object.intent).to_string());
+                let digest: String =
+                    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+                Leaf::Redacted(digest)
+            })
+        };
+        let field = request.object.as_ref().or(request.old_object.as_ref())?.intent.first()?;
+        let path = [Step::Field(field.0.to_string())].into_iter().collect();
+        Some(kausality_fields::Change {
+            path,
+            old: digest(&request.old_object),
+            new: digest(&request.object),
         })
     }
 
@@ -42,8 +69,7 @@ impl<'a> Change<'a> {
         &self.read().1
     }
 
-    /// Whether all that changes lies in `fields`. A change that the diff does not show, as of the order of a
-    /// list, lies nowhere.
+    /// Whether all that changes lies in `fields`.
     pub(crate) fn is_within(&self, fields: &[String]) -> bool {
         !self.diff().is_empty()
             && self.diff().changes.iter().all(|change| {
@@ -91,7 +117,7 @@ impl<'a> Change<'a> {
                 generation: child.generation,
             },
             old_object,
-            new_object: new_object.unwrap_or_default(),
+            new_object: new_object.unwrap_or_else(|| stub(&child.id)),
             request: RequestContext {
                 user: request.user().to_owned(),
                 groups: request.user_info.groups.iter().flatten().map(ToString::to_string).collect(),
@@ -103,6 +129,13 @@ impl<'a> Change<'a> {
         });
         Drift { report, diff: diff.clone(), snoozed }
     }
+}
+
+/// Stands for an object that is too deep to be read whole.
+fn stub(id: &ObjectId) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": id.api_version, "kind": id.kind, "metadata": {"name": id.name, "namespace": id.namespace},
+    })
 }
 
 /// A drift that no gate let pass.
@@ -135,4 +168,36 @@ fn id(parent: &ObjectId, child: &ObjectId, diff: &str) -> String {
     }
     hash.update(diff);
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hash of the change from one spec to another.
+    fn hash(old: &str, new: &str) -> String {
+        let review = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"UPDATE",
+            "kind":{{"kind":"A"}},"resource":{{"resource":"as"}},"object":{{"spec":{new}}},"oldObject":{{"spec":{old}}}}}}}"#
+        );
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let change = Change::new(&review, b"salt");
+        assert!(!change.diff().is_empty(), "{old} / {new}");
+        change.diff().hash()
+    }
+
+    #[test]
+    fn what_shows_in_no_field_is_still_one_change_and_no_other() {
+        let list = |names: &[&str]| {
+            let items: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+            format!(r#"{{"containers":[{}]}}"#, items.join(","))
+        };
+        let abc = list(&["a", "b", "c"]);
+        let (bac, cba) = (list(&["b", "a", "c"]), list(&["c", "b", "a"]));
+        assert_ne!(hash(&abc, &bac), hash(&abc, &cba));
+        assert_eq!(hash(&abc, &bac), hash(&abc, &bac));
+
+        let deep = |leaf: u8| format!("{}{leaf}{}", "[".repeat(500), "]".repeat(500));
+        assert_ne!(hash(&deep(1), &deep(2)), hash(&deep(1), &deep(3)));
+    }
 }

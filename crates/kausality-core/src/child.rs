@@ -129,6 +129,7 @@ fn lacks_generation(group: &str, kind: &str) -> bool {
 }
 
 /// Whether a change of annotations alone bumps the generation of this kind.
-pub(crate) fn annotations_bump_generation(id: &ObjectId) -> bool {
-    id.group() == "apps" && id.kind == "Deployment"
+#[must_use]
+pub fn annotations_bump_generation(group: &str, kind: &str) -> bool {
+    group == "apps" && kind == "Deployment"
 }

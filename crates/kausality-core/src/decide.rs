@@ -115,7 +115,9 @@ impl Draft {
 pub fn is_bound_to_conflict(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
     // As the API server compares: by number, and 0 stands for whatever is stored.
-    let version = |metadata: &Metadata<'_>| metadata.resource_version.parse::<u64>().ok().filter(|version| *version > 0);
+    let version = |metadata: &Metadata<'_>| {
+        metadata.resource_version.parse::<u64>().ok().filter(|version| *version > 0)
+    };
     match (version(&old.metadata), version(&new.metadata)) {
         (Some(stored), Some(sent)) => stored != sent,
         _ => false,

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kausality_api::{approval::Approval, mode::Mode, phase::Phase, text::shorten, trace::Trace};
+use kausality_api::{
+    approval::Approval,
+    mode::Mode,
+    phase::Phase,
+    text::{plain, shorten},
+    trace::Trace,
+};
 
 use crate::{
     actor::Actor, cause::Cause, change::Drift, class::Class, explain::Explanation, gate::Resolution,
@@ -100,7 +106,7 @@ impl Denial {
 
     /// Messages quote what others wrote, so the whole is bounded although its parts are.
     fn new(code: u16, reason: &'static str, message: &str) -> Self {
-        Self { code, reason, message: shorten(message, MAX_MESSAGE) }
+        Self { code, reason, message: shorten(&plain(message), MAX_MESSAGE) }
     }
 }
 
@@ -129,6 +135,8 @@ pub enum Effect {
         object: ObjectId,
         /// Its uid.
         uid: String,
+        /// Its generation. At another one it must not be taken for settled any more.
+        generation: Option<i64>,
         /// What it must carry.
         annotations: BTreeMap<String, Option<String>>,
     },

@@ -28,7 +28,9 @@ pub(crate) fn consume(parent: &Summary, used: &Used) -> Effect {
         Some(left) => wanted.insert(APPROVALS.to_owned(), left),
         None => wanted.remove(APPROVALS),
     };
-    if let (true, Some(generation)) = (child::annotations_bump_generation(&parent.id), parent.generation) {
+    if let (true, Some(generation)) =
+        (child::annotations_bump_generation(parent.id.group(), &parent.id.kind), parent.generation)
+    {
         annotations::restamp(&mut wanted, generation, generation.saturating_add(1));
     }
     let annotations = [APPROVALS, REJECTIONS]

@@ -211,9 +211,10 @@ impl Passage<'_> {
     }
 
     fn rejection_void(&self, entry: &Rejection) -> Option<String> {
-        self.unrelated(entry)
-            .or_else(|| self.expired(entry.expires))
-            .or_else(|| self.other_diff(entry.diff.as_deref()))
+        // A generation that cannot be compared does not lift a rejection.
+        let unrelated =
+            self.unrelated(entry).filter(|_| self.parent.generation.is_some() || !self.is_about(entry));
+        unrelated.or_else(|| self.expired(entry.expires)).or_else(|| self.other_diff(entry.diff.as_deref()))
     }
 
     fn approval(&self, explanation: &mut Explanation) -> Outcome {
@@ -257,11 +258,6 @@ impl Passage<'_> {
             .or_else(|| self.expired(entry.expires))
             .or_else(|| self.other_diff(entry.diff.as_deref()))
             .or_else(|| {
-                // Changes that show in no field, as of the order of a list, all have the same hash.
-                let shapeless = entry.diff.is_some() && self.change.diff().is_empty();
-                shapeless.then(|| "is for one change, and this one shows in no field".to_owned())
-            })
-            .or_else(|| {
                 let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
                 (!covered).then(|| format!("is for {} only", entry.fields.join(", ")))
             })
@@ -286,10 +282,15 @@ impl Passage<'_> {
         self.exception.cloned().map(Resolution::Excepted)
     }
 
+    /// Whether an entry names this child.
+    fn is_about(&self, entry: &impl Entry) -> bool {
+        let child = &self.child.id;
+        entry.matches(&child.api_version, &child.kind, &child.name)
+    }
+
     /// Why an entry does not speak of this child at the parent's present generation.
     fn unrelated(&self, entry: &impl Entry) -> Option<String> {
-        let child = &self.child.id;
-        if !entry.matches(&child.api_version, &child.kind, &child.name) {
+        if !self.is_about(entry) {
             let (api_version, kind, name) = entry.subject();
             return Some(format!("is for {api_version} {kind} {name}"));
         }

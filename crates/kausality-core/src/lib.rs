@@ -66,6 +66,7 @@ pub mod summary;
 mod trace;
 
 pub use change::Drift;
+pub use child::annotations_bump_generation;
 pub use decide::{decide, is_bound_to_conflict};
 pub use decision::Decision;
 pub use facts::{

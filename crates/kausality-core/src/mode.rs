@@ -21,9 +21,14 @@ pub(crate) fn choose(
     facts: &Facts<'_>,
 ) -> Chosen {
     let mut faults = Vec::new();
+    // What cannot be understood may have been meant to protect.
     let mut read = |value: Option<&str>, place: &str| {
-        let fault = |error| faults.push(format!("{} on {place}: {error}", annotation::MODE));
-        value?.parse::<Mode>().map_err(fault).ok()
+        value.map(|value| {
+            value.parse::<Mode>().unwrap_or_else(|error| {
+                faults.push(format!("{} on {place}: {error}: taken for enforce", annotation::MODE));
+                Mode::Enforce
+            })
+        })
     };
 
     let own = match class {

@@ -81,15 +81,17 @@ impl Policies {
 
     /// The policies that name a resource, each with whether it does so explicitly.
     fn naming<'a>(&'a self, group: &str, resource: &str) -> impl Iterator<Item = (&'a Kausality, bool)> {
-        let of_group = self.by_resource.get(group);
-        let named = of_group.and_then(|places| places.get(resource)).into_iter().flatten();
-        let starred = of_group.and_then(|places| places.get("*")).into_iter().flatten();
-        let named = named.filter_map(|place| Some((self.all.get(*place)?, true)));
-        let starred = starred.filter_map(|place| Some((self.all.get(*place)?, false)));
-        named.chain(starred.filter({
-            let (group, resource) = (group.to_owned(), resource.to_owned());
-            move |(policy, _)| star_means(&policy.spec, &group, &resource)
-        }))
+        let places = |group: &str, resource: &str| {
+            let of_group = self.by_resource.get(group);
+            of_group.and_then(|places| places.get(resource)).into_iter().flatten().copied()
+        };
+        let (group, resource) = (group.to_owned(), resource.to_owned());
+        let named = places(&group, &resource).map(|place| (place, true));
+        let starred = places(&group, "*").map(|place| (place, false));
+        named.chain(starred).filter_map(move |(place, explicit)| {
+            let policy = self.all.get(place)?;
+            (explicit || star_means(&policy.spec, &group, &resource)).then_some((policy, explicit))
+        })
     }
 }
 

@@ -98,7 +98,7 @@ pub struct Values {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 struct Envelope<'a> {
     #[serde(borrow, default)]
     api_version: Text<'a>,

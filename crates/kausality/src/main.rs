@@ -1,13 +1,24 @@
 //! The `kausality` command.
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use clap::Parser;
 use kausality::Cli;
+use kausality_api::text::plain;
 
 fn main() -> ExitCode {
     Cli::parse().run().unwrap_or_else(|error| {
-        anstream::eprintln!("error: {error:#}");
+        // Whoever reads along has seen enough: no error of ours.
+        if error.chain().any(is_broken_pipe) {
+            return ExitCode::SUCCESS;
+        }
+        anstream::eprintln!("error: {}", plain(&format!("{error:#}")));
         ExitCode::from(2)
     })
+}
+
+fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let of_json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
+    kind == Some(io::ErrorKind::BrokenPipe)
 }

@@ -1,7 +1,7 @@
 //! `kausality replay`: recorded requests in, decisions out.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use kausality_api::text::plain;
 use kausality_core::{Settings, cause::Cause, policy::Policies, review::BadReview};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,6 +20,7 @@ use crate::mode::ModeArgument;
 pub mod audit;
 pub mod engine;
 pub mod input;
+mod overlay;
 pub(crate) mod policies;
 pub mod row;
 pub mod summary;
@@ -30,6 +32,7 @@ use engine::{Engine, Judged, Source};
 use input::Input;
 use row::Row;
 use summary::Summary;
+use table::Table;
 pub use table::object;
 
 /// Decide recorded requests, as Kausality would have.
@@ -106,6 +109,14 @@ impl Recording {
         })
     }
 
+    fn is_several(&self) -> bool {
+        Input::all(&self.files).is_ok_and(|inputs| inputs.len() > 1)
+    }
+
+    fn has_stdin(&self) -> bool {
+        self.files.iter().any(|file| file.as_os_str() == "-")
+    }
+
     /// The name of the last file that is replayed.
     #[must_use]
     pub fn last_file(&self) -> Option<String> {
@@ -132,7 +143,7 @@ impl Recording {
                     Err(why) => vec![Fed::Bad(why.clone())],
                 };
                 for fed in fed {
-                    if each(&name, document.line, &fed)? == Flow::Stop {
+                    if progress.aside(|| each(&name, document.line, &fed))? == Flow::Stop {
                         return Ok(());
                     }
                 }
@@ -169,39 +180,50 @@ impl Replay {
     /// # Errors
     /// If a file or a policy cannot be read, or the output cannot be written.
     pub fn run(&self) -> Result<ExitCode> {
-        let mut out = io::BufWriter::new(anstream::stdout().lock());
-        let mut summary = Summary::default();
-        let mut unshown = 0_u64;
-        if self.output == Output::Table {
-            table::header(&mut out)?;
+        match self.output {
+            // Colours are for people: programs get every byte as it is.
+            Output::Json => self.print(io::BufWriter::new(io::stdout().lock())),
+            Output::Table => self.print(io::BufWriter::new(anstream::stdout().lock())),
         }
+    }
+
+    fn print(&self, mut out: impl Write) -> Result<ExitCode> {
+        let mut summary = Summary::default();
+        let mut table = Table::new(self.recording.is_several());
+        // Who watches sees every row at once; so does who feeds us by hand.
+        let live = io::stdout().is_terminal() || self.recording.has_stdin();
         self.recording.replay(|file, line, fed| {
-            let judged = match fed {
-                Fed::Judged(judged) => judged,
-                Fed::Nothing => {
-                    summary.skipped += 1;
-                    return Ok(Flow::GoOn);
-                }
+            match fed {
+                Fed::Nothing => summary.skipped += 1,
                 Fed::Bad(why) => {
                     summary.bad += 1;
-                    anstream::eprintln!("{file}:{line}: skipped: {why}");
-                    return Ok(Flow::GoOn);
+                    if summary.bad <= SHOWN_FAULTS {
+                        anstream::eprintln!("{file}:{line}: skipped: {}", plain(why));
+                    }
                 }
-            };
-            summary.count(judged);
-            match (self.shows(judged), self.output) {
-                (false, _) => unshown += 1,
-                (true, Output::Json) => {
-                    serde_json::to_writer(&mut out, &Row::new(file, line, judged))?;
-                    out.write_all(b"\n")?;
+                Fed::Judged(judged) => {
+                    summary.count(judged);
+                    match (self.shows(judged), self.output) {
+                        (false, _) => table.pass_over(judged),
+                        (true, Output::Json) => {
+                            serde_json::to_writer(&mut out, &Row::new(file, line, judged))?;
+                            out.write_all(b"\n")?;
+                        }
+                        (true, Output::Table) => table.row(&mut out, file, line, judged)?,
+                    }
                 }
-                (true, Output::Table) => table::row(&mut out, line, judged)?,
+            }
+            if live {
+                out.flush()?;
             }
             Ok(Flow::GoOn)
         })?;
-        if self.output == Output::Table {
-            if unshown > 0 && self.only.is_none() {
-                writeln!(out, "({unshown} updates of status or metadata are not shown; --all shows them)")?;
+        if summary.bad > SHOWN_FAULTS {
+            anstream::eprintln!("… and {} more could not be read", summary.bad - SHOWN_FAULTS);
+        }
+        if self.output == Output::Table && summary.requests + summary.skipped > 0 {
+            if self.only.is_none() {
+                table.footer(&mut out)?;
             }
             summary.print(&mut out)?;
         }
@@ -242,23 +264,25 @@ fn feed(engine: &mut Engine, bytes: &[u8]) -> Vec<Fed> {
         #[serde(borrow)]
         items: Vec<&'a RawValue>,
     }
+    let mut events = false;
     let items = if bytes.starts_with(b"[") {
         serde_json::from_slice::<Vec<&RawValue>>(bytes)
     } else {
         match feed_one(engine, bytes) {
             Err(BadReview::OtherKind { kind, .. }) if kind.ends_with("List") => {
+                // Items of an audit log's list do not say what they are.
+                events = kind == "EventList";
                 serde_json::from_slice::<List<'_>>(bytes).map(|list| list.items)
             }
             fed => return vec![fed.unwrap_or_else(|error| Fed::Bad(error.to_string()))],
         }
     };
     match items {
-        Ok(items) => items
-            .iter()
-            .map(|item| {
-                feed_one(engine, item.get().as_bytes()).unwrap_or_else(|error| Fed::Bad(error.to_string()))
-            })
-            .collect(),
+        Ok(items) if events => items.iter().map(|item| feed_event(engine, item.get().as_bytes())).collect(),
+        Ok(items) => {
+            let fed = items.iter().map(|item| feed_one(engine, item.get().as_bytes()));
+            fed.map(|fed| fed.unwrap_or_else(|error| Fed::Bad(error.to_string()))).collect()
+        }
         Err(error) => vec![Fed::Bad(format!("not a list of reviews or audit events: {error}"))],
     }
 }
@@ -268,12 +292,21 @@ fn feed_one(engine: &mut Engine, bytes: &[u8]) -> Result<Fed, BadReview> {
         Err(BadReview::OtherKind { api_version, kind })
             if api_version == audit::API_VERSION && kind == "Event" =>
         {
-            Ok(match audit::event(engine, std::str::from_utf8(bytes)?)? {
-                Told::Request(judged) => Fed::Judged(*judged),
-                Told::Nothing => Fed::Nothing,
-            })
+            Ok(feed_event(engine, bytes))
         }
         judged => judged.map(Fed::Judged),
+    }
+}
+
+fn feed_event(engine: &mut Engine, bytes: &[u8]) -> Fed {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return Fed::Bad(format!("not UTF-8: {error}")),
+    };
+    match audit::event(engine, text) {
+        Ok(Told::Request(judged)) => Fed::Judged(*judged),
+        Ok(Told::Nothing) => Fed::Nothing,
+        Err(error) => Fed::Bad(error.to_string()),
     }
 }
 
@@ -285,6 +318,9 @@ struct Progress {
     /// Bytes of the files before this one.
     before: u64,
 }
+
+/// How many documents that cannot be read are named.
+const SHOWN_FAULTS: u64 = 20;
 
 /// Shorter replays show nothing.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -302,10 +338,19 @@ impl Progress {
                 None => (ProgressBar::no_length(), "{spinner} {bytes} read"),
             };
             let style = ProgressStyle::with_template(template);
-            self.bar = Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            self.bar = Some(bar.with_style(style).with_elapsed(self.started.elapsed()));
         }
         if let Some(bar) = &self.bar {
             bar.set_position(self.before + position);
+        }
+    }
+
+    /// Lets something else be printed on the terminal.
+    fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::{
 use anstyle::Style;
 use anyhow::{Result, bail};
 use clap::Args;
+use kausality_api::text::{plain, shorten};
 use kausality_core::{Decision, decision::Effect};
 use serde_json::json;
 
@@ -27,6 +28,10 @@ pub struct Why {
     #[arg(long, value_name = "N")]
     line: u64,
 
+    /// The uid of the request, where a line holds several
+    #[arg(long, value_name = "UID")]
+    uid: Option<String>,
+
     /// How the explanation is shown
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -44,6 +49,11 @@ impl Why {
         self.recording.replay(|file, line, fed| {
             if line != self.line || last.as_deref().is_some_and(|last| last != file) {
                 return Ok(if line > self.line && found { Flow::Stop } else { Flow::GoOn });
+            }
+            if let (Fed::Judged(judged), Some(uid)) = (fed, &self.uid)
+                && judged.uid != *uid
+            {
+                return Ok(Flow::GoOn);
             }
             found = true;
             match fed {
@@ -79,10 +89,10 @@ fn tree(out: &mut impl Write, judged: &Judged) -> io::Result<()> {
         "{bold}{} {}{bold:#} by {}",
         judged.operation.as_str(),
         crate::replay::object(judged),
-        judged.user
+        plain(&judged.user)
     )?;
     let decision = match &judged.outcome {
-        Outcome::Unjudged(why) => return writeln!(out, "└─ cannot be judged: {why}"),
+        Outcome::Unjudged(why) => return writeln!(out, "└─ cannot be judged: {}", plain(why)),
         Outcome::Decided(decision) => decision,
     };
     for step in decision.explanation.steps() {
@@ -123,14 +133,15 @@ fn consequences(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
         for (depth, hop) in trace.hops().iter().enumerate() {
             let generation = hop.generation.map(|it| format!(" generation {it}")).unwrap_or_default();
             let labels: String = hop.labels.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+            let labels = plain(&labels);
             let drift = if hop.drift { " (drift)" } else { "" };
             writeln!(
                 out,
                 "  {}{} {}{generation} by {} at {}{labels}{drift}",
                 "  ".repeat(depth),
-                hop.kind,
-                hop.name,
-                hop.user,
+                plain(&hop.kind),
+                plain(&hop.name),
+                plain(&hop.user),
                 hop.timestamp
             )?;
         }
@@ -139,8 +150,8 @@ fn consequences(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
         writeln!(out, "\nAnnotations that Kausality would write:")?;
         for (key, value) in &decision.patch.annotations {
             match value {
-                Some(value) => writeln!(out, "  {key}: {}", kausality_api::text::shorten(value, 100))?,
-                None => writeln!(out, "  {key}: removed")?,
+                Some(value) => writeln!(out, "  {}: {}", plain(key), plain(&shorten(value, 100)))?,
+                None => writeln!(out, "  {}: removed", plain(key))?,
             }
         }
     }

@@ -252,6 +252,39 @@ fn an_approval_is_used_once() {
     assert_eq!(resolution(story.correction(5)), "logged");
 }
 
+/// The recorded cluster let a controller write approvals; Kausality would have taken them back.
+#[test]
+fn a_controller_does_not_approve_itself() {
+    let mut story = Story::settled();
+    let mut forged = at("8", 2);
+    forged["metadata"]["annotations"] = json!({"kausality.io/approvals":
+        r#"[{"apiVersion":"*","kind":"*","name":"*","mode":"always"}]"#});
+    story.update(CONTROLLER, at("8", 2), forged.clone());
+    assert_eq!(story.correction(5).decision().unwrap().resolution.as_str(), "logged");
+    // The recording goes on showing them.
+    forged["metadata"]["resourceVersion"] = json!("9");
+    story.status(CONTROLLER, forged.clone(), done(forged.clone(), 2));
+    assert_eq!(story.correction(5).decision().unwrap().resolution.as_str(), "logged");
+    // But what a person writes instead counts.
+    forged["metadata"]["resourceVersion"] = json!("10");
+    let mut approved = forged.clone();
+    approved["metadata"]["annotations"] = json!({"kausality.io/approvals":
+        r#"[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","mode":"always"}]"#});
+    story.update("alice", forged, approved);
+    assert_eq!(story.correction(5).decision().unwrap().resolution.as_str(), "approved");
+}
+
+#[test]
+fn an_approval_is_carried_over_a_change_of_annotations() {
+    let mut story = Story::settled();
+    let mut approved = at("8", 2);
+    approved["metadata"]["annotations"] = json!({"kausality.io/approvals":
+        r#"[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","generation":1,"mode":"generation"}]"#});
+    // Written for generation 1, which this write itself ends.
+    story.update("alice", at("8", 2), approved);
+    assert_eq!(story.correction(5).decision().unwrap().resolution.as_str(), "approved");
+}
+
 #[test]
 fn namespaces_set_the_mode() {
     let mut story = Story::settled();

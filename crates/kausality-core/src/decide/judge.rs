@@ -219,7 +219,7 @@ impl Draft {
             }
             Resolution::Logged => {
                 let drift = change.drift(parent, phase, child, snoozed);
-                self.warn(answer::logged(&parent.id, &child.id, drift.id()));
+                self.warn(answer::logged(&parent.id, &child.id, &drift));
                 self.report(drift);
             }
             Resolution::Approved(used) if used.approval.mode == ApprovalMode::Once => {

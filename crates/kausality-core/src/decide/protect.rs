@@ -42,6 +42,7 @@ impl Draft {
         let new_facts = annotations::new_facts(&wanted, before);
         if let (false, Some(child)) = (new_facts.is_empty(), Child::of(request)) {
             self.decision.effects.push(Effect::RecordStatus {
+                generation: child.generation,
                 object: child.id,
                 uid: child.uid.unwrap_or_default(),
                 annotations: new_facts,
@@ -72,7 +73,7 @@ impl Draft {
         }
         let mut table = annotations::updated(before, after, writer);
         if let (true, Some(generation)) =
-            (child::annotations_bump_generation(&child.id), stored.metadata.generation)
+            (child::annotations_bump_generation(child.id.group(), &child.id.kind), stored.metadata.generation)
         {
             let unchanged = before.same_others(after) && before.ours().eq(pairs(&table.wanted));
             if !unchanged {

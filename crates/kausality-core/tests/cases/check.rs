@@ -341,7 +341,7 @@ fn shown(effect: &Effect) -> Value {
         Effect::Report(drift) => json!({"report": {
             "id": drift.id(), "snoozed": drift.snoozed, "diff": drift.diff.to_string(),
             "spec": drift.report.spec}}),
-        Effect::RecordStatus { object, uid, annotations } => {
+        Effect::RecordStatus { object, uid, annotations, .. } => {
             json!({"recordStatus": {"object": id(object), "uid": uid, "annotations": annotations}})
         }
         Effect::RecordScale { object, uid, annotations } => {

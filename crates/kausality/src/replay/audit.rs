@@ -3,7 +3,6 @@
 //! An event of level `RequestResponse` shows the object as it was stored; what it was before is what the
 //! recording last showed of it. Lower levels show no object, and nothing can be judged from them.
 
-use jiff::Timestamp;
 use kausality_core::{
     review::{BadReview, Object, Operation},
     summary,
@@ -39,11 +38,11 @@ struct Event<'a> {
     #[serde(default)]
     object_ref: Option<ObjectRef>,
     #[serde(default)]
-    response_status: Option<ResponseStatus>,
+    response_status: Option<Value>,
     #[serde(borrow, default)]
     response_object: Option<&'a RawValue>,
     #[serde(default)]
-    request_received_timestamp: Option<Timestamp>,
+    request_received_timestamp: Option<String>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -53,7 +52,7 @@ struct User {
     #[serde(default)]
     uid: String,
     #[serde(default)]
-    groups: Vec<String>,
+    groups: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -73,10 +72,15 @@ struct ObjectRef {
     subresource: String,
 }
 
-#[derive(Deserialize)]
-struct ResponseStatus {
-    #[serde(default)]
-    code: u16,
+/// Why a text is no audit event.
+#[derive(Debug, thiserror::Error)]
+pub enum BadEvent {
+    /// It has not the fields of one.
+    #[error("not an audit event: {0}")]
+    NotJson(#[from] serde_json::Error),
+    /// Its objects are none.
+    #[error("not an audit event with Kubernetes objects: {0}")]
+    BadObjects(#[from] BadReview),
 }
 
 /// What an event tells.
@@ -92,9 +96,9 @@ pub enum Told {
 ///
 /// # Errors
 /// If it is no event.
-pub fn event(engine: &mut Engine, text: &str) -> Result<Told, BadReview> {
+pub fn event(engine: &mut Engine, text: &str) -> Result<Told, BadEvent> {
     let event: Event<'_> = serde_json::from_str(text)?;
-    let failed = event.response_status.as_ref().is_some_and(|status| status.code >= 400);
+    let failed = event.code().is_some_and(|code| code >= 400);
     let Some(operation) = event.operation() else { return Ok(Told::Nothing) };
     let Some(target) = event.object_ref.as_ref().filter(|_| event.stage == "ResponseComplete" && !failed)
     else {
@@ -104,8 +108,18 @@ pub fn event(engine: &mut Engine, text: &str) -> Result<Told, BadReview> {
 }
 
 impl Event<'_> {
+    fn code(&self) -> Option<u64> {
+        self.response_status.as_ref()?.get("code")?.as_u64()
+    }
+
+    /// The field manager that the client named.
+    fn field_manager(&self) -> &str {
+        let (_, query) = self.request_uri.split_once('?').unwrap_or_default();
+        query.split('&').find_map(|part| part.strip_prefix("fieldManager=")).unwrap_or_default()
+    }
+
     fn operation(&self) -> Option<Operation> {
-        let created = self.response_status.as_ref().is_some_and(|status| status.code == 201);
+        let created = self.code() == Some(201);
         match self.verb.as_str() {
             "create" => Some(Operation::Create),
             // A server-side apply may create.
@@ -129,7 +143,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell(mut self) -> Result<Told, BadReview> {
+    fn tell(mut self) -> Result<Told, BadEvent> {
         if !matches!(&*self.target.subresource, "" | "status" | "scale") {
             if self.target.subresource == "eviction" {
                 self.forget();
@@ -138,6 +152,9 @@ impl Teller<'_> {
         }
         if self.event.level != "RequestResponse" {
             self.forget();
+            if self.target.subresource == "status" {
+                return Ok(Told::Nothing);
+            }
             let why = format!(
                 "level {} shows no objects: record {} at level RequestResponse",
                 self.event.level, self.target.resource
@@ -153,6 +170,10 @@ impl Teller<'_> {
             return Ok(self.unjudged("the event holds no responseObject".to_owned()));
         };
         match (self.operation, &*self.target.subresource) {
+            // What has no uid is not stored: a question put to the API server, as a TokenReview.
+            (Operation::Create, "") if Object::parse(response.get())?.metadata.uid.is_empty() => {
+                Ok(Told::Nothing)
+            }
             (Operation::Create, "") => self.review(None, Some(response)),
             (Operation::Delete, _) => self.delete(response),
             (_, "scale") => self.scale(response),
@@ -160,7 +181,7 @@ impl Teller<'_> {
         }
     }
 
-    fn update(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+    fn update(&mut self, response: &RawValue) -> Result<Told, BadEvent> {
         let object = Object::parse(response.get())?;
         match self.engine.stored_text(&Key::of(&object)) {
             Some(before) => self.review(Some(&before), Some(response)),
@@ -171,13 +192,14 @@ impl Teller<'_> {
         }
     }
 
-    fn delete(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+    fn delete(&mut self, response: &RawValue) -> Result<Told, BadEvent> {
         let object = Object::parse(response.get())?;
-        // The API server answers with the object while it is still there, and with a Status when it is gone.
-        let remains = object.kind != "Status";
-        let key = if remains { Some(Key::of(&object)) } else { self.key() };
+        let shows_object = object.kind != "Status";
+        let remains = shows_object && is_dying(&object, response);
+        let key = if shows_object { Some(Key::of(&object)) } else { self.key() };
         let known = key.and_then(|key| self.engine.stored_text(&key).map(|text| (key, text)));
         let Some((key, before)) = known else {
+            // Shown as it was, if it went at once.
             if remains {
                 self.engine.sight(response.get())?;
             }
@@ -192,7 +214,7 @@ impl Teller<'_> {
         Ok(told)
     }
 
-    fn scale(&mut self, response: &RawValue) -> Result<Told, BadReview> {
+    fn scale(&mut self, response: &RawValue) -> Result<Told, BadEvent> {
         let replicas = |text: &str| -> Option<i64> {
             serde_json::from_str::<Value>(text).ok()?.pointer("/spec/replicas")?.as_i64()
         };
@@ -209,7 +231,7 @@ impl Teller<'_> {
     }
 
     /// Judges the review that the event implies.
-    fn review(&mut self, old: Option<&str>, new: Option<&RawValue>) -> Result<Told, BadReview> {
+    fn review(&mut self, old: Option<&str>, new: Option<&RawValue>) -> Result<Told, BadEvent> {
         let old: Option<Box<RawValue>> = old.map(serde_json::from_str).transpose()?;
         let shown = Object::parse(new.or(old.as_deref()).map_or("{}", RawValue::get))?;
         let version = shown.api_version.rsplit('/').next().unwrap_or_default();
@@ -230,10 +252,12 @@ impl Teller<'_> {
                 "operation": self.operation.as_str(),
                 "userInfo": self.event.user(),
                 "object": new, "oldObject": old,
+                "options": {"fieldManager": self.event.field_manager()},
                 "dryRun": self.event.request_uri.contains("dryRun=All"),
             },
         });
-        let source = Source::Audit(self.event.request_received_timestamp);
+        let at = self.event.request_received_timestamp.as_deref().and_then(|at| at.parse().ok());
+        let source = Source::Audit(at);
         let judged = self.engine.review(review.to_string().as_bytes(), source)?;
         Ok(Told::Request(Box::new(judged)))
     }
@@ -275,6 +299,24 @@ impl Teller<'_> {
     }
 }
 
+/// Whether a DELETE that answers with the object leaves it in place for now: for finalizers, or for a grace period.
+/// Some kinds answer so although it is gone.
+fn is_dying(object: &Object<'_>, text: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Shown {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        #[serde(default)]
+        deletion_grace_period_seconds: Option<i64>,
+    }
+    let grace = serde_json::from_str::<Shown>(text.get())
+        .map_or(0, |shown| shown.metadata.deletion_grace_period_seconds.unwrap_or_default());
+    object.metadata.is_deleting() && (!object.metadata.finalizers.is_empty() || grace > 0)
+}
+
 const UNKNOWN_BEFORE: &str = "what the object was before is not in the recording";
 
 impl Engine {
@@ -286,7 +328,7 @@ impl Engine {
         self.world().kind_of(group, resource).map(ToOwned::to_owned)
     }
 
-    fn sight(&mut self, text: &str) -> Result<(), BadReview> {
+    fn sight(&mut self, text: &str) -> Result<(), BadEvent> {
         let mut object = Object::parse(text)?;
         self.world_mut().sight(text, &mut object);
         Ok(())

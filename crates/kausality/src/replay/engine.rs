@@ -4,19 +4,22 @@ use jiff::Timestamp;
 use kausality_api::annotation::APPROVALS;
 use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
-    Decision, Known, KnownParent, Review, Settings,
+    Decision, Known, KnownParent, Review, Settings, annotations_bump_generation,
     class::Class,
     decide,
     decision::Effect,
     gate::Resolution,
     intent, is_bound_to_conflict, questions,
     review::{BadReview, Object, Operation, Request},
-    summary::ObjectId,
+    summary::{ObjectId, group},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::world::{Key, Stored, World, dress, overlay_after, system};
+use super::{
+    overlay::{self, Overlay, Values},
+    world::{Key, Stored, World},
+};
 
 /// The engine of a replay.
 #[derive(Debug, Default)]
@@ -67,6 +70,15 @@ pub enum Source {
     Audit(Option<Timestamp>),
 }
 
+/// What a request was before Kausality's annotations were laid over it.
+#[derive(Default)]
+struct Before {
+    /// Those of the stored object.
+    overlay: Overlay,
+    /// People's annotations, as recorded in the new object.
+    recorded: Values,
+}
+
 /// The objects of a review, as text.
 #[derive(Default, Deserialize)]
 struct Texts<'a> {
@@ -99,14 +111,14 @@ impl Engine {
         let mut review = Review::parse(bytes)?;
         let texts = texts(review.text);
         self.advance_clock(&review.request, source);
-        self.prepare(&mut review.request, &texts, source);
+        let before = self.prepare(&mut review.request, &texts, source);
 
         let known = self.know(&review.request);
         let decision = decide(&review, &known.facts(&self.settings));
         if !review.request.is_dry_run() && !is_bound_to_conflict(&review.request) {
-            self.go_on(&review.request, &texts, &decision, source);
+            self.go_on(&review.request, &texts, &before, &decision, source);
         }
-        Ok(judged(&review.request, decision))
+        Ok(self.judged(&review.request, decision))
     }
 
     /// The time of a request is not in it: the newest write that it shows comes closest.
@@ -122,27 +134,31 @@ impl Engine {
         self.clock = self.clock.max(shown);
     }
 
-    /// Brings the world up to what the request shows, and the request's stored object up to what
-    /// Kausality would have written to it.
-    fn prepare(&mut self, request: &mut Request<'_>, texts: &Texts<'_>, source: Source) {
+    /// Brings the world up to what the request shows, and the request's objects up to what Kausality would have
+    /// written to them.
+    fn prepare(&mut self, request: &mut Request<'_>, texts: &Texts<'_>, source: Source) -> Before {
+        let mut before = Before::default();
         if request.sub_resource == "scale" {
-            return;
+            return before;
         }
-        let (group, kind) = (&request.kind.group, &request.kind.kind);
         if request.kind.group == *request.resource.group {
-            self.world.learn_kind(group, kind, &request.resource.resource);
+            self.world.learn_kind(&request.kind.group, &request.kind.kind, &request.resource.resource);
+        }
+        if let Some(new) = &request.object {
+            before.recorded = overlay::user(&new.metadata.annotations);
         }
         if let (Some(old), Some(text)) = (&mut request.old_object, texts.old_object) {
-            self.world.sight(text.get(), old);
+            before.overlay = self.world.sight(text.get(), old);
             if let Some(new) = &mut request.object {
                 // Clients send back what they read.
-                dress(&mut new.metadata.annotations, &system(&old.metadata.annotations));
+                before.overlay.dress(&mut new.metadata.annotations);
             }
         }
         if let (Source::Audit(_), Some(old), Some(new)) = (source, &request.old_object, &mut request.object) {
             // An audit log shows only writes that succeeded, with the version that they led to.
             new.metadata.resource_version = old.metadata.resource_version.clone();
         }
+        before
     }
 
     /// What is known for a request's decision.
@@ -178,13 +194,23 @@ impl Engine {
 
     /// The recorded cluster let every request pass, so the world goes on with it; but what Kausality would
     /// have denied leaves none of its annotations.
-    fn go_on(&mut self, request: &Request<'_>, texts: &Texts<'_>, decision: &Decision, source: Source) {
+    fn go_on(
+        &mut self,
+        request: &Request<'_>,
+        texts: &Texts<'_>,
+        before: &Before,
+        decision: &Decision,
+        source: Source,
+    ) {
+        let overlay = match decision.verdict.is_allowed() {
+            true => before.overlay.after(request, &before.recorded, &decision.patch),
+            false => before.overlay.clone(),
+        };
         let new = request.object.as_ref().zip(texts.object);
         let old = request.old_object.as_ref().zip(texts.old_object);
         match (decision.class, old, new) {
             (Class::Scale, ..) => self.scale(request),
             (Class::Status, Some((old, old_text)), Some((new, new_text))) => {
-                let overlay = self.overlay(old, request, decision);
                 let written = match source {
                     Source::Webhook => Stored::new(old_text.get(), old, overlay).with_status(new.status),
                     Source::Audit(_) => Stored::new(new_text.get(), new, overlay),
@@ -194,7 +220,6 @@ impl Engine {
             (Class::Metadata | Class::Update | Class::Own, Some((old, _)), Some((new, text)))
                 if request.sub_resource.is_empty() =>
             {
-                let overlay = self.overlay(old, request, decision);
                 let generation = match source {
                     Source::Webhook => generation_after(old, new),
                     Source::Audit(_) => new.metadata.generation,
@@ -207,28 +232,17 @@ impl Engine {
                 }
             }
             (Class::Create | Class::Own, None, Some((new, text))) => {
-                let overlay = match decision.verdict.is_allowed() {
-                    true => overlay_after(request, &decision.patch),
-                    false => Default::default(),
-                };
                 let generation = new.metadata.generation.or(Some(1));
                 self.world.create(text.get(), new, overlay, generation);
             }
             (Class::Delete | Class::Own, Some((old, text)), None) => {
-                self.delete(request, old, text.get());
+                self.delete(request, old, text.get(), before);
             }
             _ => {}
         }
         for effect in &decision.effects {
             self.follow(effect);
         }
-    }
-
-    fn overlay(&self, old: &Object<'_>, request: &Request<'_>, decision: &Decision) -> super::world::Overlay {
-        if decision.verdict.is_allowed() {
-            return overlay_after(request, &decision.patch);
-        }
-        self.world.get(&Key::of(old)).map(|stored| stored.overlay().clone()).unwrap_or_default()
     }
 
     fn scale(&mut self, request: &Request<'_>) {
@@ -244,11 +258,10 @@ impl Engine {
         }
     }
 
-    fn delete(&mut self, request: &Request<'_>, old: &Object<'_>, text: &str) {
+    fn delete(&mut self, request: &Request<'_>, old: &Object<'_>, text: &str, before: &Before) {
         let key = Key::of(old);
         if outlives_deletion(request, old) {
-            let overlay = self.world.get(&key).map(|stored| stored.overlay().clone()).unwrap_or_default();
-            let dying = Stored::new(text, old, overlay).with_deletion();
+            let dying = Stored::new(text, old, before.overlay.clone()).with_deletion();
             self.world.write(key, dying);
         } else {
             self.world.remove(&key);
@@ -262,13 +275,42 @@ impl Engine {
                 let parent = self.world.get(&key).and_then(Stored::summary);
                 let text = parent.and_then(|parent| parent.annotation(APPROVALS).map(ToOwned::to_owned));
                 let left = text.as_deref().and_then(|text| without(text, approval));
-                self.world.consume(&key, text.as_deref(), left);
+                self.world.rewrite(&key, APPROVALS, text.as_deref(), left.as_deref());
             }
             Effect::RecordScale { object, annotations, .. } => {
                 self.world.annotate(&key_of(object), annotations);
             }
             // What a status update shows went into its patch.
             Effect::RecordStatus { .. } | Effect::Report(_) => {}
+        }
+    }
+
+    fn judged(&self, request: &Request<'_>, decision: Decision) -> Judged {
+        // A `scale` is about the object behind it.
+        let scaled = self.scaled_key(request).filter(|_| request.sub_resource == "scale");
+        let shown = request.old_object.as_ref().or(request.object.as_ref());
+        let api_version = shown.map(|object| object.api_version.to_string()).unwrap_or_default();
+        let name = match (&*request.name, shown) {
+            ("", Some(object)) => object.metadata.any_name().to_owned(),
+            (name, _) => name.to_owned(),
+        };
+        let outcome = match (&decision.resolution, decision.explanation.deciding()) {
+            (Resolution::ParentUnreadable, _) => {
+                let why = decision.explanation.steps().iter().find(|step| step.decided);
+                Outcome::Unjudged(why.map(|step| step.finding.clone()).unwrap_or_default())
+            }
+            _ => Outcome::Decided(Box::new(decision)),
+        };
+        Judged {
+            uid: request.uid.to_string(),
+            operation: request.operation,
+            api_version,
+            kind: scaled.map_or_else(|| request.kind.kind.to_string(), |key| key.kind),
+            namespace: request.namespace.to_string(),
+            name,
+            subresource: request.sub_resource.to_string(),
+            user: request.user().to_owned(),
+            outcome,
         }
     }
 }
@@ -299,7 +341,8 @@ fn without(text: &str, used: &Approval) -> Option<String> {
 
 /// The generation that the API server gives to an object after admission.
 fn generation_after(old: &Object<'_>, new: &Object<'_>) -> Option<i64> {
-    let annotated = &*old.kind == "Deployment" && !same_annotations(old, new);
+    let bumps = annotations_bump_generation(group(&old.api_version), &old.kind);
+    let annotated = bumps && !same_annotations(old, new);
     let changed = annotated || !intent::same(&old.intent, &new.intent);
     old.metadata.generation.map(|generation| generation.saturating_add(i64::from(changed)))
 }
@@ -340,31 +383,4 @@ fn is_bound(pod: &Object<'_>) -> bool {
     }
     let spec = pod.intent.field("spec").and_then(|raw| serde_json::from_str::<Spec>(raw.get()).ok());
     spec.is_some_and(|spec| !spec.node_name.is_empty())
-}
-
-fn judged(request: &Request<'_>, decision: Decision) -> Judged {
-    let shown = request.old_object.as_ref().or(request.object.as_ref());
-    let api_version = shown.map(|object| object.api_version.to_string()).unwrap_or_default();
-    let name = match (&*request.name, shown) {
-        ("", Some(object)) => object.metadata.any_name().to_owned(),
-        (name, _) => name.to_owned(),
-    };
-    let outcome = match (&decision.resolution, decision.explanation.deciding()) {
-        (Resolution::ParentUnreadable, _) => {
-            let why = decision.explanation.steps().iter().find(|step| step.decided);
-            Outcome::Unjudged(why.map(|step| step.finding.clone()).unwrap_or_default())
-        }
-        _ => Outcome::Decided(Box::new(decision)),
-    };
-    Judged {
-        uid: request.uid.to_string(),
-        operation: request.operation,
-        api_version,
-        kind: request.kind.kind.to_string(),
-        namespace: request.namespace.to_string(),
-        name,
-        subresource: request.sub_resource.to_string(),
-        user: request.user().to_owned(),
-        outcome,
-    }
 }

@@ -11,6 +11,9 @@ use anyhow::{Context, Result, bail};
 /// The largest document that is read. The API server itself takes no more than a few megabytes.
 const MAX_DOCUMENT: usize = 64 << 20;
 
+/// What some editors put at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 const ENDINGS: [&str; 4] = ["json", "jsonl", "ndjson", "log"];
 
 /// A file of a recording, or standard input.
@@ -189,6 +192,9 @@ impl<R: BufRead> Documents<R> {
             return Ok(None);
         }
         self.line += 1;
+        if self.line == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         Ok(Some((line, oversized)))
     }
 }

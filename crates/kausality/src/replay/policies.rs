@@ -24,19 +24,32 @@ fn parse(file: &Path, text: &str) -> Result<Vec<Kausality>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).with_context(|| format!("{} is not YAML", file.display()))?;
     let mut policies = Vec::new();
-    for document in documents {
+    for document in documents.into_iter().flat_map(items) {
         let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         if (says("apiVersion").as_str(), says("kind").as_str()) != (API_VERSION, "Kausality") {
             continue;
         }
         let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
         let context = format!("{}: policy {name} is not valid", file.display());
-        policies.push(serde_json::from_value(document).context(context)?);
+        let policy: Kausality = serde_json::from_value(document).context(context.clone())?;
+        if let Some(fault) = policy.fault() {
+            bail!("{context}: {fault}");
+        }
+        policies.push(policy);
     }
     if policies.is_empty() {
         bail!("{} holds no policy (apiVersion: {API_VERSION}, kind: Kausality)", file.display());
     }
     Ok(policies)
+}
+
+/// The items of a list, or the document itself.
+fn items(mut document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => vec![document],
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +67,8 @@ mod tests {
     fn several_documents_and_other_kinds() {
         let text = format!("{POLICY}---\napiVersion: v1\nkind: ConfigMap\n---\n{POLICY}");
         assert_eq!(parsed(&text).unwrap().len(), 2);
+        let list = serde_json::json!({"kind": "List", "items": parsed(&text).unwrap()}).to_string();
+        assert_eq!(parsed(&list).unwrap().len(), 2);
         let json = serde_json::to_string(&parsed(POLICY).unwrap()[0]).unwrap();
         assert_eq!(parsed(&json).unwrap().len(), 1);
     }
@@ -63,6 +78,10 @@ mod tests {
         for (text, expected) in [
             ("kind: Other", "p.yaml holds no policy"),
             ("a: [", "p.yaml is not YAML"),
+            (&POLICY.replace("mode:", "setle: steady, mode:"), "unknown field `setle`"),
+            (&POLICY.replace("'*'", "Deployment"), "resource \"Deployment\" is no plural name"),
+            (&POLICY.replace("['*']", "[]"), "spec.resources must name"),
+            (&POLICY.replace("[apps]", "['*']"), "apiGroups must be named one by one"),
             (&POLICY.replace("enforce", "block"), "p.yaml: policy a is not valid: unknown variant `block`"),
         ] {
             let error = format!("{:#}", parsed(text).unwrap_err());

@@ -6,6 +6,7 @@ use std::{
 };
 
 use comfy_table::{CellAlignment, Table, presets};
+use kausality_api::text::plain;
 use kausality_core::cause::Cause;
 use serde::Serialize;
 
@@ -55,10 +56,10 @@ impl Summary {
         self.denied += u64::from(judged.verdict() == "deny");
         self.unjudged += u64::from(judged.decision().is_none());
         *self.by_verdict.entry(judged.verdict()).or_default() += 1;
-        let kind = entry(&mut self.by_kind, &judged.kind);
+        let kind = entry(&mut self.by_kind, &plain(&judged.kind));
         *kind.entry(judged.cause().map_or("-", Cause::as_str)).or_default() += 1;
         *kind.entry(judged.verdict()).or_default() += 1;
-        let (changes, drifts) = entry(&mut self.by_user, &judged.user);
+        let (changes, drifts) = entry(&mut self.by_user, &plain(&judged.user));
         *changes += 1;
         *drifts += u64::from(drift);
     }
@@ -71,7 +72,7 @@ impl Summary {
         let Self { requests, changes, drifts, denied, unjudged, bad, .. } = self;
         writeln!(
             out,
-            "\n{requests} requests: {changes} changes of intent, {} updates of status or metadata.",
+            "\n{requests} requests: {changes} changes of intent, {} others (of status, of metadata, or none).",
             requests - changes
         )?;
         write!(out, "{drifts} drifts, {denied} denied, {unjudged} could not be judged")?;
@@ -95,7 +96,7 @@ impl Summary {
     }
 
     fn kinds(&self) -> Table {
-        let mut table = plain(&["KIND"]);
+        let mut table = bare(&["KIND"]);
         let mut header = vec!["KIND".to_owned()];
         header.extend(CAUSES.map(|cause| cause.as_str().to_uppercase()));
         header.extend(["ALLOW", "WARN", "DENY", "UNJUDGED"].map(ToOwned::to_owned));
@@ -110,7 +111,7 @@ impl Summary {
     }
 
     fn actors(&self) -> Table {
-        let mut table = plain(&["ACTOR", "CHANGES", "DRIFTS"]);
+        let mut table = bare(&["ACTOR", "CHANGES", "DRIFTS"]);
         let mut actors: Vec<_> = self.by_user.iter().collect();
         actors
             .sort_by_key(|(name, (changes, drifts))| (std::cmp::Reverse((*drifts, *changes)), name.as_str()));
@@ -128,7 +129,7 @@ fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut
     map.entry(key.to_owned()).or_default()
 }
 
-fn plain(header: &[&str]) -> Table {
+fn bare(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table

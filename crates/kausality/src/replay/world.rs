@@ -8,13 +8,15 @@ use std::{
     sync::Arc,
 };
 
-use kausality_api::annotation::{self, APPROVALS, MODE, Owner};
+use kausality_api::annotation::MODE;
 use kausality_core::{
     KnownParent, Namespace, Summary,
-    review::{Annotations, Object, Request, Text},
+    review::{Object, Text},
     summary,
 };
 use serde_json::value::RawValue;
+
+use super::overlay::Overlay;
 
 /// How many uids of objects that went away are remembered.
 const MAX_DEPARTED: usize = 65_536;
@@ -46,9 +48,6 @@ impl Key {
     }
 }
 
-/// Kausality's own annotations of an object.
-pub(crate) type Overlay = BTreeMap<String, String>;
-
 /// An object as it is stored.
 #[derive(Debug)]
 pub(crate) struct Stored {
@@ -66,8 +65,6 @@ pub(crate) struct Stored {
     sighted: Option<(String, Overlay)>,
     /// Writes since then. A review is no proof of storage: the next sighting shows which of them happened.
     pending: VecDeque<(Fingerprint, Overlay)>,
-    /// The approvals from which Kausality would have taken one off, and what would be left of them.
-    consumed: Option<(String, Option<String>)>,
     summary: OnceCell<Option<Arc<Summary>>>,
 }
 
@@ -84,17 +81,12 @@ impl Stored {
             overlay,
             sighted: None,
             pending: VecDeque::new(),
-            consumed: None,
             summary: OnceCell::new(),
         }
     }
 
     pub(crate) fn text(&self) -> &str {
         &self.text
-    }
-
-    pub(crate) fn overlay(&self) -> &Overlay {
-        &self.overlay
     }
 
     pub(crate) fn with_generation(mut self, generation: Option<i64>) -> Self {
@@ -112,12 +104,11 @@ impl Stored {
         self
     }
 
-    /// Writes annotations of ours; `None` removes one.
-    pub(crate) fn annotate<'a>(
-        &mut self,
-        annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
-    ) {
-        apply(&mut self.overlay, annotations);
+    /// Changes what Kausality has written, in every version that may turn out to be the stored one.
+    fn overwrite(&mut self, change: impl Fn(&mut Overlay)) {
+        let sighted = self.sighted.iter_mut().map(|(_, overlay)| overlay);
+        let pending = self.pending.iter_mut().map(|(_, overlay)| overlay);
+        sighted.chain(pending).chain([&mut self.overlay]).for_each(change);
         self.summary = OnceCell::new();
     }
 
@@ -132,24 +123,11 @@ impl Stored {
             if let Some(uid) = &self.uid {
                 object.metadata.uid = Text::from(uid.as_str());
             }
-            self.dress(&mut object.metadata.annotations, &self.overlay);
+            self.overlay.dress(&mut object.metadata.annotations);
             let status = self.status.as_deref().or(object.status);
             Some(Arc::new(Summary::with_status(&object, status)))
         });
         summary.clone()
-    }
-
-    /// Puts our annotations in place of those that the recording shows.
-    fn dress(&self, annotations: &mut Annotations<'_>, overlay: &Overlay) {
-        dress(annotations, overlay);
-        if let Some((before, after)) = &self.consumed
-            && annotations.get(APPROVALS) == Some(before)
-        {
-            match after {
-                Some(after) => annotations.set(APPROVALS.to_owned(), after.clone()),
-                None => annotations.remove(APPROVALS),
-            }
-        }
     }
 
     /// Whether it may be the object with this uid.
@@ -180,24 +158,6 @@ impl Stored {
     }
 }
 
-/// Puts our annotations in place of those that an object shows.
-pub(crate) fn dress(annotations: &mut Annotations<'_>, overlay: &Overlay) {
-    for key in annotation::SYSTEM {
-        annotations.remove(key);
-    }
-    for (key, value) in overlay {
-        annotations.set(key.clone(), value.clone());
-    }
-}
-
-/// Those of an object's annotations that are Kausality's.
-pub(crate) fn system(annotations: &Annotations<'_>) -> Overlay {
-    (annotations.ours())
-        .filter(|(key, _)| annotation::owner(key) == Owner::System)
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
-}
-
 /// Tells what an object wants and is, short of reading it.
 type Fingerprint = u64;
 
@@ -208,22 +168,6 @@ fn fingerprint(object: &Object<'_>, status: Option<&RawValue>) -> Fingerprint {
     }
     status.map(RawValue::get).hash(&mut hasher);
     hasher.finish()
-}
-
-/// Changes annotations of ours; `None` removes one.
-pub(crate) fn apply<'a>(
-    overlay: &mut Overlay,
-    annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
-) {
-    for (key, value) in annotations {
-        if annotation::owner(key) != Owner::System {
-            continue;
-        }
-        match value {
-            Some(value) => overlay.insert(key.clone(), value.clone()),
-            None => overlay.remove(key),
-        };
-    }
 }
 
 /// All live objects that a recording has shown.
@@ -259,30 +203,27 @@ impl World {
     }
 
     /// Takes note of an object that a review shows as stored, and gives the review's copy of it the
-    /// annotations that Kausality would have written.
-    pub(crate) fn sight(&mut self, text: &str, object: &mut Object<'_>) {
+    /// annotations that Kausality would have written: those are returned.
+    pub(crate) fn sight(&mut self, text: &str, object: &mut Object<'_>) -> Overlay {
         let key = Key::of(object);
         let known = self.objects.get(&key).filter(|known| known.may_be(&object.metadata.uid));
-        let (overlay, consumed) = match known {
+        let (overlay, again) = match known {
             Some(known) => {
-                let overlay = known.overlay_as(object).clone();
-                known.dress(&mut object.metadata.annotations, &overlay);
-                if known.was_sighted_at(&object.metadata.resource_version) {
-                    return;
-                }
-                (overlay, known.consumed.clone())
+                let again = known.was_sighted_at(&object.metadata.resource_version);
+                (known.overlay_as(object).clone(), again)
             }
             None => {
                 let overlay = self.christen(&key, &object.metadata.generate_name);
-                let overlay = overlay.unwrap_or_else(|| system(&object.metadata.annotations));
-                dress(&mut object.metadata.annotations, &overlay);
-                (overlay, None)
+                (overlay.unwrap_or_else(|| Overlay::of(&object.metadata.annotations)), false)
             }
         };
-        let mut seen = Stored::new(text, object, overlay.clone());
-        seen.sighted = Some((object.metadata.resource_version.to_string(), overlay));
-        seen.consumed = consumed;
-        self.objects.insert(key, seen);
+        overlay.dress(&mut object.metadata.annotations);
+        if !again {
+            let mut seen = Stored::new(text, object, overlay.clone());
+            seen.sighted = Some((object.metadata.resource_version.to_string(), overlay.clone()));
+            self.objects.insert(key, seen);
+        }
+        overlay
     }
 
     /// The annotations of an object that was created with a generated name and is seen for the first time.
@@ -316,10 +257,12 @@ impl World {
             self.unnamed.push_back((key, overlay));
             return;
         }
-        // A name that is taken makes the CREATE fail: what is there stays.
-        self.objects
-            .entry(key)
-            .or_insert_with(|| Stored::new(text, object, overlay).with_generation(generation));
+        // A name that is taken makes the CREATE fail: what is there stays. But a uid proves that it succeeded.
+        let created = Stored::new(text, object, overlay).with_generation(generation);
+        if created.uid.is_some() {
+            self.remove(&key);
+        }
+        self.objects.entry(key).or_insert(created);
     }
 
     /// Stores a write to an object.
@@ -327,7 +270,6 @@ impl World {
         if let Some(known) = self.objects.remove(&key) {
             written.sighted = known.sighted;
             written.pending = known.pending;
-            written.consumed = known.consumed;
             written.uid = written.uid.or(known.uid);
         }
         if written.pending.len() >= MAX_PENDING {
@@ -407,16 +349,10 @@ impl World {
         Some(Arc::new(Namespace { labels: object.metadata.labels(), mode }))
     }
 
-    /// Takes an approval off an object for good: the recording will go on showing it.
-    pub(crate) fn consume(&mut self, key: &Key, before: Option<&str>, after: Option<String>) {
-        let Some(stored) = self.objects.get_mut(key) else { return };
-        if let Some(before) = before {
-            let first = match stored.consumed.take() {
-                Some((first, left)) if left.as_deref() == Some(before) => first,
-                _ => before.to_owned(),
-            };
-            stored.consumed = Some((first, after));
-            stored.summary = OnceCell::new();
+    /// Changes an annotation of people's for good: the recording will go on showing what it was.
+    pub(crate) fn rewrite(&mut self, key: &Key, annotation: &str, before: Option<&str>, after: Option<&str>) {
+        if let Some(stored) = self.objects.get_mut(key) {
+            stored.overwrite(|overlay| overlay.rewrite(annotation, before, after.map(ToOwned::to_owned)));
         }
     }
 
@@ -437,22 +373,10 @@ impl World {
         stored.summary = OnceCell::new();
     }
 
-    /// Writes annotations of ours to an object.
-    pub(crate) fn annotate<'a>(
-        &mut self,
-        key: &Key,
-        annotations: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
-    ) {
+    /// Writes annotations of Kausality's own to an object.
+    pub(crate) fn annotate(&mut self, key: &Key, annotations: &BTreeMap<String, Option<String>>) {
         if let Some(stored) = self.objects.get_mut(key) {
-            stored.annotate(annotations);
+            stored.overwrite(|overlay| overlay.set(annotations));
         }
     }
-}
-
-/// The annotations that an allowed request leaves on its object, beside those it had.
-pub(crate) fn overlay_after(request: &Request<'_>, patch: &kausality_core::patch::Patch) -> Overlay {
-    let sent = request.object.as_ref().map(|object| &object.metadata.annotations);
-    let mut overlay = sent.map(system).unwrap_or_default();
-    apply(&mut overlay, &patch.annotations);
-    overlay
 }

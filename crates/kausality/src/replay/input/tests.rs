@@ -21,6 +21,11 @@ fn one_document_a_line() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_document() {
+    check("\u{feff}{\"a\":1}\n", &[(1, "{\"a\":1}")]);
+}
+
+#[test]
 fn documents_over_several_lines() {
     check(
         "{\n  \"a\": {\n  }\n}\n{\n  \"b\": 1\n}\n",

@@ -1,0 +1,154 @@
+//! Plays every scenario in `scenarios/*.yaml` on a real control plane.
+//!
+//! `KAUSALITY_SCENARIO=substring` plays those whose name contains it. What a scenario may say is in
+//! `scenarios/format.rs`; the objects it starts from are in `scenarios/bases`. All share one control plane and one
+//! webhook; each has a namespace of its own, named after it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use futures::{StreamExt as _, stream};
+use kausality_testbed::{eventually, start_or_skip};
+use serde_json::{Value, json};
+
+#[path = "scenarios/format.rs"]
+mod format;
+#[path = "scenarios/kinds.rs"]
+mod kinds;
+#[path = "scenarios/log.rs"]
+mod log;
+#[path = "scenarios/observe.rs"]
+mod observe;
+#[path = "scenarios/plane.rs"]
+mod plane;
+#[path = "scenarios/play.rs"]
+mod play;
+#[path = "scenarios/real.rs"]
+mod real;
+#[path = "scenarios/value.rs"]
+mod value;
+
+use format::Scenario;
+use kinds::{Kind, Target};
+use plane::{Action, Call, Plane};
+use play::{Bases, Player};
+use real::{PATIENCE, Real};
+
+/// How many scenarios are played at once.
+const AT_ONCE: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scenarios() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let scenarios = load(&folder);
+    let bases: Bases = yaml_files(&folder.join("bases"))
+        .into_iter()
+        .map(|(file, text)| (file.trim_end_matches(".yaml").to_owned(), yaml(&file, &text)))
+        .collect();
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let begun = Instant::now();
+    let mut real = Real::new(plane).await;
+    prepare(&real, &bases, &scenarios).await;
+
+    let mut players: Vec<_> = scenarios.iter().map(|one| (one, Player::new(&real, &bases, one))).collect();
+    let before =
+        stream::iter(&mut players).map(async |(scenario, player)| player.play(&scenario.before).await);
+    let before: Vec<_> = before.buffered(AT_ONCE).collect().await;
+    let learned: Vec<_> = players.into_iter().map(|(_, player)| player.learned()).collect();
+    real.install().await;
+
+    let played = scenarios.iter().zip(before).zip(learned).map(async |((scenario, before), learned)| {
+        let begun = Instant::now();
+        let outcome = match before {
+            Ok(()) => Player::new(&real, &bases, scenario).knowing(learned).play(&scenario.steps).await,
+            Err(wrong) => Err(format!("before: {wrong}")),
+        };
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("{:48} {word:6} {:5.1} s", scenario.name, begun.elapsed().as_secs_f64());
+        outcome.err().map(|wrong| format!("scenarios/{}.yaml, {wrong}", scenario.name))
+    });
+    let mut failures: Vec<String> =
+        stream::iter(played).buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await;
+    failures.extend(unanswered(&real));
+    println!(
+        "{} scenarios on a real control plane in {:.0} s",
+        scenarios.len(),
+        begun.elapsed().as_secs_f64()
+    );
+    let (failed, all) = (failures.len(), scenarios.len());
+    assert!(failures.is_empty(), "{failed} of {all} fail\n\n{}\n", failures.join("\n\n"));
+}
+
+/// Reads all scenarios, and gives those that are asked for.
+fn load(folder: &Path) -> Vec<Scenario> {
+    let filter = std::env::var("KAUSALITY_SCENARIO").unwrap_or_default();
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    for (file, text) in yaml_files(folder) {
+        let scenario: Scenario = yaml(&file, &text);
+        if let Some(fault) = scenario.fault(&file) {
+            panic!("scenarios/{file}: {fault}");
+        }
+        scenarios.push(scenario);
+    }
+    scenarios.retain(|scenario| scenario.name.contains(&filter));
+    assert!(!scenarios.is_empty(), "no scenario matches {filter:?}");
+    scenarios
+}
+
+fn yaml_files(folder: &Path) -> Vec<(String, String)> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    let read = files.iter().map(|path| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(path).unwrap())
+    });
+    read.collect()
+}
+
+/// Reads YAML in which `no` is a word.
+fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// Makes the kinds and the namespaces that scenarios need, and waits until Pods can be created in them.
+async fn prepare(real: &Real, bases: &Bases, scenarios: &[Scenario]) {
+    for definition in bases.values().filter(|base| base["kind"] == "CustomResourceDefinition") {
+        create(real, definition).await;
+        let kind = Kind::named(definition["spec"]["names"]["kind"].as_str().unwrap()).unwrap();
+        eventually(PATIENCE, kind.plural, async || real.served(kind).await).await.unwrap();
+    }
+    let namespaces = scenarios.iter().map(async |scenario| {
+        let mode = scenario.mode.map(|mode| mode.to_string());
+        let metadata = json!({ "name": scenario.name, "annotations": { "kausality.io/mode": mode } });
+        create(real, &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })).await;
+        let account = Target::parse("ServiceAccount/default", &scenario.name).unwrap();
+        eventually(PATIENCE, "a service account", async || {
+            real.get(account).await?.ok_or_else(|| "none".to_owned())
+        })
+        .await
+        .unwrap();
+    });
+    stream::iter(namespaces).buffer_unordered(AT_ONCE).collect::<()>().await;
+}
+
+async fn create(real: &Real, object: &Value) {
+    let kind = Kind::named(object["kind"].as_str().unwrap()).unwrap();
+    let target = Target { kind, namespace: "", name: object["metadata"]["name"].as_str().unwrap() };
+    let call = Call { action: Action::Create(object.clone()), dry_run: false, field_manager: None };
+    let answer = real.call("scenarios", target, &call).await.unwrap();
+    assert!(answer.is_allowed(), "{}: {}", target.path(), answer.body);
+}
+
+/// Requests that the webhook did not answer: the API server let them pass, so nothing else shows it.
+fn unanswered(real: &Real) -> Option<String> {
+    let open = |call: &plane::Audited| call.annotations.keys().any(|key| key.starts_with("failed-open."));
+    let calls: Vec<_> = real.audit(0).into_iter().filter(|call| open(call)).collect();
+    (!calls.is_empty())
+        .then(|| format!("the webhook did not answer {} calls: {:#?}", calls.len(), calls.first()))
+}
