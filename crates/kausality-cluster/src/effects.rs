@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::{
     cluster::Cluster,
+    index::Sight,
     pending::{Annotations, Waiting},
 };
 
@@ -67,18 +68,22 @@ impl Cluster {
     async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let Ok(kind) = kind else { return self.pending.done(uid, annotations) };
-        let mut current = annotations.clone();
-        let kept = match self.read(&kind, &object.namespace, &object.name).await {
-            Ok(Some(stored)) if stored.uid == uid => {
-                if stored.generation != *generation {
-                    current.remove(SETTLED);
-                }
-                current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
-            }
-            Ok(_) => true,
-            // Later.
-            Err(_) => return,
+        let stored = match self.watch(&kind).look(&object.namespace, &object.name, uid) {
+            Sight::Here(stored) => Some(stored),
+            Sight::Departed => None,
+            Sight::Unseen | Sight::Blind => match self.read(&kind, &object.namespace, &object.name).await {
+                Ok(stored) => stored.filter(|stored| stored.uid == uid).map(Arc::new),
+                // Later.
+                Err(_) => return,
+            },
         };
+        let mut current = annotations.clone();
+        let kept = stored.is_none_or(|stored| {
+            if stored.generation != *generation {
+                current.remove(SETTLED);
+            }
+            current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
+        });
         if kept || self.write(uid, object, &current).await {
             self.pending.done(uid, annotations);
         }

@@ -1,13 +1,13 @@
 //! `Kausality` policies, from a watch.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use kausality_api::{API_VERSION, GROUP, policy::Kausality};
+use kausality_api::{API_VERSION, policy::Kausality};
 use kausality_core::policy::Policies;
 use kube::{
     Api,
-    core::{ApiResource, DynamicObject},
+    core::DynamicObject,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -16,20 +16,22 @@ use kube::{
 
 use crate::cluster::Cluster;
 
+/// How often it is looked whether policies are served, while they are not.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// Keeps the cluster's policies up to date, for ever. Where the kind is not served there are none; policies from
 /// elsewhere (`fixed`) always hold.
 pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
-    let resource = ApiResource {
-        group: GROUP.to_owned(),
-        version: "v1alpha1".to_owned(),
-        api_version: API_VERSION.to_owned(),
-        kind: "Kausality".to_owned(),
-        plural: "kausalities".to_owned(),
+    let kind = loop {
+        match cluster.kinds.of_resource(API_VERSION, "kausalities").await {
+            Ok(kind) => break kind,
+            Err(error) => tracing::debug!(%error, "no policies"),
+        }
+        tokio::time::sleep(LOOK).await;
     };
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     let mut known: BTreeMap<String, Kausality> = BTreeMap::new();
-    let mut told = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => known.clear(),
@@ -43,10 +45,7 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
             }
             Ok(Event::InitDone) => {}
             Err(error) => {
-                if !told {
-                    tracing::info!(%error, "no policies are served: modes come from annotations and flags");
-                    told = true;
-                }
+                tracing::warn!(%error, "watch of policies failed");
                 continue;
             }
         }

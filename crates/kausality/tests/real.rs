@@ -141,3 +141,35 @@ async fn a_rollout_passes_and_a_correction_is_denied_until_it_is_approved() {
     assert_eq!(annotation(&get(&plane, &["deployment", "web"]), "approvals"), "", "it is used up");
     assert_eq!(users(&get(&plane, &["replicaset", name])), ["bob", deployment_controller]);
 }
+
+fn user_agent_calls(plane: &ControlPlane, agent: &str) -> Vec<kausality_testbed::AuditEvent> {
+    let events = plane.audit().unwrap();
+    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && event.verb != "watch").collect()
+}
+
+/// No API call on the way of a request that is not drift.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_drift_costs_no_api_call() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start(&plane).await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=3"]);
+    rolled_out(&plane, "web", 1).await;
+    let before = user_agent_calls(&plane, "kausality-webhook").len();
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    rolled_out(&plane, "web", 2).await;
+    must(&plane, "bob", &["delete", "deployment", "web"]);
+    eventually(PATIENCE, "the garbage collection", async || {
+        let left = replica_sets(&plane).len();
+        if left == 0 { Ok(()) } else { Err(format!("{left} ReplicaSets are left")) }
+    })
+    .await
+    .unwrap();
+    let calls = user_agent_calls(&plane, "kausality-webhook");
+    let since: Vec<String> = calls
+        .iter()
+        .skip(before)
+        .map(|event| format!("{} {} {}", event.verb, event.resource, event.name))
+        .collect();
+    assert!(since.is_empty(), "{since:?}");
+}

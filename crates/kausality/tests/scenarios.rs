@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::Instant,
@@ -49,6 +50,10 @@ async fn scenarios() {
         .into_iter()
         .map(|(file, text)| (file.trim_end_matches(".yaml").to_owned(), yaml(&file, &text)))
         .collect();
+    let starts: Starts = yaml_files(&folder.join("starts"))
+        .into_iter()
+        .map(|(file, text)| (file.trim_end_matches(".yaml").to_owned(), yaml(&file, &text)))
+        .collect();
     let Some(plane) = start_or_skip().await.unwrap() else { return };
     let begun = Instant::now();
     let mut real = Real::new(plane).await;
@@ -64,7 +69,7 @@ async fn scenarios() {
     let played = scenarios.iter().zip(before).zip(learned).map(async |((scenario, before), learned)| {
         let begun = Instant::now();
         let outcome = match before {
-            Ok(()) => Player::new(&real, &bases, scenario).knowing(learned).play(&scenario.steps).await,
+            Ok(()) => play(Player::new(&real, &bases, scenario).knowing(learned), scenario, &starts).await,
             Err(wrong) => Err(format!("before: {wrong}")),
         };
         let word = if outcome.is_ok() { "ok" } else { "FAILED" };
@@ -81,6 +86,17 @@ async fn scenarios() {
     );
     let (failed, all) = (failures.len(), scenarios.len());
     assert!(failures.is_empty(), "{failed} of {all} fail\n\n{}\n", failures.join("\n\n"));
+}
+
+/// Steps that many scenarios begin with, by name.
+type Starts = BTreeMap<String, Vec<Value>>;
+
+async fn play(mut player: Player<'_, Real>, scenario: &Scenario, starts: &Starts) -> Result<(), String> {
+    if let Some(start) = &scenario.start {
+        let steps = starts.get(start).ok_or_else(|| format!("there is no start {start:?}"))?;
+        player.play(steps).await.map_err(|wrong| format!("start {start}: {wrong}"))?;
+    }
+    player.play(&scenario.steps).await
 }
 
 /// Reads all scenarios, and gives those that are asked for.

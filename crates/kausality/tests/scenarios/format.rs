@@ -18,6 +18,8 @@ pub(crate) struct Scenario {
     pub about: String,
     /// The mode of the namespace.
     pub mode: Option<Mode>,
+    /// Steps in `scenarios/starts` that come first.
+    pub start: Option<String>,
     /// What happens before Kausality is installed.
     #[serde(default)]
     pub before: Vec<Value>,
@@ -41,6 +43,7 @@ pub(crate) struct Step {
     pub apply: Option<Value>,
     /// `Kind/name`, as in all that follow.
     pub patch: Option<String>,
+    pub subresource: Option<String>,
     /// Keys without a slash are Kausality's, values that are no texts become JSON, and null removes.
     pub annotate: Option<String>,
     pub scale: Option<String>,
@@ -54,6 +57,8 @@ pub(crate) struct Step {
     #[serde(default)]
     pub dry_run: bool,
     pub manager: Option<String>,
+    /// So many calls at the same time.
+    pub at_once: Option<usize>,
     pub expect: Option<Expect>,
 
     /// Waits for one object that fits, and learns its name or another field.
@@ -84,11 +89,13 @@ pub(crate) struct Expect(pub Outcome);
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Outcome {
+    /// Of calls at the same time, so many are allowed. The others are denied as said here.
+    pub allowed: Option<usize>,
     /// Allowed, if this is absent.
     pub denied: Option<Denied>,
     /// Texts, each of which is in some warning. None at all means: no warning of Kausality's.
     pub warnings: Option<Vec<String>>,
-    /// What the audit log has from Kausality about this call; null means nothing.
+    /// What the audit log has from Kausality about this call: a value, `present`, or null for nothing.
     #[serde(default)]
     pub audit: BTreeMap<String, Value>,
 }
@@ -188,6 +195,9 @@ pub(crate) struct EventLike {
     pub reason: String,
     #[serde(default)]
     pub text: Vec<String>,
+    /// There is no such event.
+    #[serde(default)]
+    pub absent: bool,
 }
 
 /// Calls in the audit log.

@@ -54,7 +54,9 @@ pub(crate) fn said(call: &Audited, expected: &BTreeMap<String, Value>) -> Vec<St
     let wrong = expected.iter().filter_map(|(key, wanted)| {
         let wanted = (!wanted.is_null()).then(|| as_text(wanted));
         let seen = call.said(key);
-        (seen != wanted.as_deref()).then(|| format!("audit entry {key} is {seen:?}, expected {wanted:?}"))
+        let there = wanted.as_deref() == Some("present") && seen.is_some();
+        (!there && seen != wanted.as_deref())
+            .then(|| format!("audit entry {key} is {seen:?}, expected {wanted:?}"))
     });
     wrong.collect()
 }
@@ -142,8 +144,10 @@ fn events_on(events: &[Value], expected: &[EventLike]) -> Vec<String> {
         let message = event["message"].as_str().unwrap_or_default();
         event["reason"] == wanted.reason && wanted.text.iter().all(|text| message.contains(text.as_str()))
     };
-    let missing = expected.iter().filter(|wanted| !events.iter().any(|event| fits(event, wanted)));
-    missing
-        .map(|wanted| format!("expected an event {} {:?}, got {texts:?}", wanted.reason, wanted.text))
-        .collect()
+    let is_wrong = |wanted: &&EventLike| events.iter().any(|event| fits(event, wanted)) == wanted.absent;
+    let wrong = expected.iter().filter(is_wrong).map(|wanted| {
+        let article = if wanted.absent { "no" } else { "an" };
+        format!("expected {article} event {} {:?}, got {texts:?}", wanted.reason, wanted.text)
+    });
+    wrong.collect()
 }

@@ -37,10 +37,15 @@ pub(crate) struct Call {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Create(Value),
-    Patch { patch: PatchType, body: Value },
-    Scale(Value),
-    Status(Value),
-    Delete { propagation: Option<String> },
+    /// Also of a subresource, as `status` or `scale`.
+    Patch {
+        patch: PatchType,
+        subresource: Option<String>,
+        body: Value,
+    },
+    Delete {
+        propagation: Option<String>,
+    },
 }
 
 /// The ways in which a patch is read.

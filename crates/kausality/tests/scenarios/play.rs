@@ -117,6 +117,9 @@ impl<'a, P: Plane> Player<'a, P> {
         let manager = manager.or_else(|| step.apply.is_some().then(|| "kubectl".to_owned()));
         let call = Call { action, dry_run: step.dry_run, field_manager: manager };
         self.last = self.plane.audited();
+        if let Some(times) = step.at_once {
+            return self.race(&who, target, &call, times, expected).await;
+        }
         let answer = self.plane.call(&who, target, &call).await?;
         let mut wrong = observe::answer(&answer, expected);
         if wrong.is_empty() && !expected.audit.is_empty() {
@@ -130,9 +133,35 @@ impl<'a, P: Plane> Player<'a, P> {
         none_wrong(wrong)
     }
 
+    /// The same call many times at once.
+    async fn race(
+        &mut self,
+        who: &str,
+        target: Target<'_>,
+        call: &Call,
+        times: usize,
+        expected: &Outcome,
+    ) -> Result<(), String> {
+        let calls = (0..times).map(|_| self.plane.call(who, target, call));
+        let answers = futures::future::try_join_all(calls).await?;
+        let (allowed, denied): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.is_allowed());
+        let mut wrong: Vec<String> =
+            denied.into_iter().flat_map(|answer| observe::answer(answer, expected)).collect();
+        if Some(allowed.len()) != expected.allowed {
+            wrong.push(format!("expected {:?} to be allowed, not {}", expected.allowed, allowed.len()));
+        }
+        self.answers.extend(answers);
+        none_wrong(wrong)
+    }
+
     async fn action(&self, step: &Step) -> Result<(String, Action), String> {
         let body = step.with.clone().unwrap_or_default();
-        let patch = |patch, body| Action::Patch { patch, body };
+        let patch = |patch, body| Action::Patch { patch, subresource: step.subresource.clone(), body };
+        let part = |name: &str, body| Action::Patch {
+            patch: PatchType::Merge,
+            subresource: Some(name.to_owned()),
+            body,
+        };
         Ok(if let Some(manifest) = &step.create {
             let (target, manifest) = self.manifest(manifest).await?;
             (target, Action::Create(manifest))
@@ -145,9 +174,9 @@ impl<'a, P: Plane> Player<'a, P> {
             let body = json!({ "metadata": { "annotations": annotations(&body) } });
             (target.clone(), patch(PatchType::Merge, body))
         } else if let Some(target) = &step.scale {
-            (target.clone(), Action::Scale(json!({ "spec": { "replicas": body } })))
+            (target.clone(), part("scale", json!({ "spec": { "replicas": body } })))
         } else if let Some(target) = &step.status {
-            (target.clone(), Action::Status(json!({ "status": body })))
+            (target.clone(), part("status", json!({ "status": body })))
         } else if let Some(target) = &step.delete {
             (target.clone(), Action::Delete { propagation: step.propagation.clone() })
         } else {

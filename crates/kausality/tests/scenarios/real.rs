@@ -130,12 +130,12 @@ impl Plane for Real {
             Action::Create(body) => {
                 ("POST", target.kind.path(target.namespace), "application/json", body.clone())
             }
-            Action::Patch { patch, body } => ("PATCH", object, content_type(*patch), body.clone()),
-            Action::Scale(body) => {
-                ("PATCH", format!("{object}/scale"), content_type(PatchType::Merge), body.clone())
-            }
-            Action::Status(body) => {
-                ("PATCH", format!("{object}/status"), content_type(PatchType::Merge), body.clone())
+            Action::Patch { patch, subresource, body } => {
+                let path = match subresource {
+                    Some(part) => format!("{object}/{part}"),
+                    None => object,
+                };
+                ("PATCH", path, content_type(*patch), body.clone())
             }
             Action::Delete { propagation } => {
                 ("DELETE", object, "application/json", json!({ "propagationPolicy": propagation }))
