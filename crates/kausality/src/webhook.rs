@@ -63,6 +63,10 @@ pub struct Webhook {
     #[arg(long, value_name = "URL", requires = "register")]
     url: Option<String>,
 
+    /// The CA that signed the certificate, PEM, for the API server to trust it when registering
+    #[arg(long, value_name = "FILE", requires = "register")]
+    ca_bundle_file: Option<PathBuf>,
+
     /// Namespaces to leave alone when registering
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', default_value = "kube-system")]
     exclude_namespaces: Vec<String>,
@@ -106,7 +110,12 @@ impl Webhook {
         tokio::spawn(cluster.clone().record());
 
         let certificates = self.certificates()?;
-        let ca_pem = certificates.ca_pem().map(ToOwned::to_owned);
+        let ca_pem = match &self.ca_bundle_file {
+            Some(file) => Some(
+                std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?,
+            ),
+            None => certificates.ca_pem().map(ToOwned::to_owned),
+        };
         let mut config = Config::new(self.bind_address, certificates);
         config.drain_delay = Duration::from_secs(self.shutdown_delay);
         let server = Server::new(config, OnCluster(cluster.clone()), Metrics::default()).listen().await?;

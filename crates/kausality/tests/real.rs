@@ -7,37 +7,51 @@ use std::{
     time::Duration,
 };
 
-use kausality_testbed::{ControlPlane, MASTERS, eventually, start_or_skip};
-use serde_json::Value;
+use kausality_testbed::{ControlPlane, MASTERS, eventually, free_port, start_or_skip};
+use kube::{
+    api::{Api, PostParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A webhook that is registered with a control plane. Ends when dropped.
+/// A webhook process. Ends when dropped.
 struct Webhook(Child);
 
 impl Webhook {
-    async fn start(plane: &ControlPlane) -> Self {
-        let log = std::fs::File::create(plane.folder().join("webhook.log")).unwrap();
+    fn spawn(plane: &ControlPlane, log: &str, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(plane.folder().join(log)).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
-            .args(["webhook", "--register", "--bind-address", "127.0.0.1:0", "--default-mode", "enforce"])
-            .args([
-                "--resources",
-                "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch",
-            ])
-            .arg("--kubeconfig")
+            .args(["webhook", "--default-mode", "enforce", "--kubeconfig"])
             .arg(plane.kubeconfig())
+            .args(arguments)
             .stderr(Stdio::from(log))
             .spawn()
             .unwrap();
-        let webhook = Self(child);
-        eventually(PATIENCE, "the registration", async || {
-            let found = get(plane, &["mutatingwebhookconfiguration", "kausality"]);
-            (!found.is_null()).then_some(())
-        })
-        .await
-        .unwrap();
+        Self(child)
+    }
+
+    /// One that is registered for workloads.
+    async fn start(plane: &ControlPlane) -> Self {
+        let resources = "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch";
+        let webhook = Self::spawn(
+            plane,
+            "webhook.log",
+            &["--register", "--bind-address", "127.0.0.1:0", "--resources", resources],
+        );
+        registered(plane).await;
         webhook
     }
+}
+
+async fn registered(plane: &ControlPlane) {
+    eventually(PATIENCE, "the registration", async || {
+        let found = get(plane, &["mutatingwebhookconfiguration", "kausality"]);
+        (!found.is_null()).then_some(())
+    })
+    .await
+    .unwrap();
 }
 
 impl Drop for Webhook {
@@ -172,4 +186,148 @@ async fn what_is_not_drift_costs_no_api_call() {
         .map(|event| format!("{} {} {}", event.verb, event.resource, event.name))
         .collect();
     assert!(since.is_empty(), "{since:?}");
+}
+
+const EKS_CONTROLLER: &str = "system:serviceaccount:infra:eks-controller";
+
+fn apply(plane: &ControlPlane, user: &str, manifest: &Value) {
+    let file = plane.folder().join("manifest.json");
+    std::fs::write(&file, manifest.to_string()).unwrap();
+    must(plane, user, &["apply", "--server-side", "-f", file.to_str().unwrap()]);
+}
+
+/// The custom resource EKSCluster, and one of it that has settled.
+async fn settled_cluster(plane: &ControlPlane) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    apply(
+        plane,
+        "admin",
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "eksclusters.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"kind": "EKSCluster", "plural": "eksclusters", "singular": "ekscluster"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema}}]}}),
+    );
+    must(
+        plane,
+        "admin",
+        &["wait", "--for=condition=Established", "crd/eksclusters.example.com", "--timeout=30s"],
+    );
+    apply(
+        plane,
+        "alice",
+        &json!({"apiVersion": "example.com/v1", "kind": "EKSCluster", "metadata": {"name": "prod", "namespace": "default"},
+            "spec": {"size": 3}}),
+    );
+    get(plane, &["eksclusters", "prod"])
+}
+
+fn report_ready(plane: &ControlPlane) {
+    let status = r#"{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}}"#;
+    must(
+        plane,
+        EKS_CONTROLLER,
+        &["patch", "eksclusters", "prod", "--subresource=status", "--type=merge", "-p", status],
+    );
+}
+
+/// Passes connections on to replicas in turn, as a Service does.
+async fn balance(replicas: Vec<u16>) -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        for replica in replicas.iter().cycle() {
+            let (mut from, _) = listener.accept().await.unwrap();
+            let replica = *replica;
+            tokio::spawn(async move {
+                let mut to = tokio::net::TcpStream::connect(("127.0.0.1", replica)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut from, &mut to).await;
+            });
+        }
+    });
+    port
+}
+
+/// A `once` approval lets one mutation pass, whatever the number of replicas and of requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_approval_for_once_passes_one_of_a_hundred() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let cluster = settled_cluster(&plane).await;
+    let certificate = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (plane.folder().join("webhook.pem"), plane.folder().join("webhook.key"));
+    std::fs::write(&cert, certificate.cert.pem()).unwrap();
+    std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let ports: Vec<u16> = (0..3).map(|_| free_port().unwrap()).collect();
+    let balancer = balance(ports.clone()).await;
+    let url = format!("https://127.0.0.1:{balancer}/admit");
+    let mut webhooks = Vec::new();
+    for (place, port) in ports.iter().enumerate() {
+        let address = format!("127.0.0.1:{port}");
+        let mut arguments = vec![
+            "--bind-address",
+            &address,
+            "--tls-cert-file",
+            cert,
+            "--tls-private-key-file",
+            key,
+            "--resources",
+            "configmaps,eksclusters.example.com",
+        ];
+        if place == 0 {
+            arguments.extend(["--register", "--url", &url, "--ca-bundle-file", cert]);
+        }
+        webhooks.push(Webhook::spawn(&plane, &format!("webhook-{place}.log"), &arguments));
+    }
+    registered(&plane).await;
+    report_ready(&plane);
+    eventually(PATIENCE, "the mark on the custom resource", async || {
+        let cluster = get(&plane, &["eksclusters", "prod"]);
+        if annotation(&cluster, "settled").is_empty() { Err(format!("{cluster:#}")) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let child: DynamicObject = serde_json::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"generateName": "drift-", "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "EKSCluster",
+            "name": "prod", "uid": cluster["metadata"]["uid"], "controller": true}]},
+        "data": {"unasked": "for"}}))
+    .unwrap();
+    let approval =
+        r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"drift-","generation":1}]"#;
+    for run in 1..=20 {
+        must(&plane, "dave", &["annotate", "eksclusters", "prod", approval]);
+        let parameters = PostParams::default();
+        let attempts = (0..100).map(|_| api.create(&parameters, &child));
+        let outcomes = futures::future::join_all(attempts).await;
+        let denied =
+            outcomes.iter().filter(|outcome| matches!(outcome, Err(kube::Error::Api(it)) if it.code == 403));
+        let passed = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+        let other = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.as_ref().err())
+            .find(|error| !matches!(error, kube::Error::Api(it) if it.code == 403));
+        assert_eq!((passed, denied.count()), (1, 99), "run {run}: {other:?}");
+        assert_eq!(annotation(&get(&plane, &["eksclusters", "prod"]), "approvals"), "");
+    }
+
+    // A dry run uses up nothing, and changes nothing.
+    must(&plane, "dave", &["annotate", "eksclusters", "prod", approval]);
+    let before = get(&plane, &["eksclusters", "prod"])["metadata"]["resourceVersion"].clone();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    api.create(&dry, &child).await.unwrap();
+    assert_eq!(get(&plane, &["eksclusters", "prod"])["metadata"]["resourceVersion"], before);
+
+    // Nobody's write failed because of ours.
+    let conflicts: Vec<_> = plane
+        .audit()
+        .unwrap()
+        .into_iter()
+        .filter(|event| event.code == 409 && !event.user_agent.starts_with("kausality-webhook"))
+        .collect();
+    assert!(conflicts.is_empty(), "{conflicts:?}");
 }
