@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The steps of `make test`, quick to fail first.
-STEPS := setup check-fmt clippy check-architecture check-dependencies check-tests check-demo check-cost check-control-plane
+STEPS := setup check-fmt clippy check-architecture check-dependencies check-control-plane check-tests check-demo check-cost
 
 # Tools that we install are kept outside the tree, by version, so that the next run finds them.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kausality/tools

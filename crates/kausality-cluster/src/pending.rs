@@ -9,6 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kausality_api::{
+    annotation::CONTROLLERS,
+    identity::{Hashes, UserHash},
+};
 use kausality_core::{Summary, summary::ObjectId};
 
 /// What is held back for want of a place is held back no longer than this.
@@ -51,7 +55,13 @@ impl Pending {
             generation,
             since: Instant::now(),
         });
-        entry.annotations.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
+        for (key, value) in annotations {
+            let value = match (key.as_str(), value, entry.annotations.get(key)) {
+                (CONTROLLERS, Some(value), Some(Some(waiting))) => Some(together(waiting, value)),
+                _ => value.clone(),
+            };
+            entry.annotations.insert(key.clone(), value);
+        }
         entry.generation = generation;
         entry.since = Instant::now();
     }
@@ -88,4 +98,12 @@ impl Pending {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Both lists of users as one. The later was made from the stored object, and so does not know the earlier.
+fn together(earlier: &str, later: &str) -> String {
+    let mut users = Hashes::decode(earlier);
+    let later = later.split(',').filter_map(UserHash::parse);
+    later.for_each(|user| users.note(user, &Hashes::default()));
+    users.encode()
 }

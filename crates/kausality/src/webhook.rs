@@ -18,7 +18,13 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
+use prometheus_client::registry::Registry;
+
 use crate::{mode::ModeArgument, replay::policies as policy_files};
+
+mod health;
+
+use health::Watches;
 
 /// Serve admission reviews of a cluster over HTTPS.
 #[derive(Debug, Args)]
@@ -26,6 +32,10 @@ pub struct Webhook {
     /// Where to listen
     #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS")]
     bind_address: SocketAddr,
+
+    /// Where to serve /healthz, /readyz and /metrics without TLS, too
+    #[arg(long, value_name = "ADDRESS")]
+    health_address: Option<SocketAddr>,
 
     /// The certificate to serve, PEM; read again when it changes. Self-signed, if not given
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
@@ -118,7 +128,11 @@ impl Webhook {
         };
         let mut config = Config::new(self.bind_address, certificates);
         config.drain_delay = Duration::from_secs(self.shutdown_delay);
-        let server = Server::new(config, OnCluster(cluster.clone()), Metrics::default()).listen().await?;
+        config.health_address = self.health_address;
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Watches(cluster.clone())));
+        let metrics = Metrics::new(registry);
+        let server = Server::new(config, OnCluster(cluster.clone()), metrics).listen().await?;
         let address = server.address();
         tracing::info!(%address, "listening");
 

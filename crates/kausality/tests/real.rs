@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kausality_testbed::{ControlPlane, MASTERS, eventually, free_port, start_or_skip};
+use kausality_testbed::{Component, ControlPlane, MASTERS, eventually, free_port, start_or_skip};
 use kube::{
     api::{Api, PostParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
@@ -330,4 +330,104 @@ async fn an_approval_for_once_passes_one_of_a_hundred() {
         .filter(|event| event.code == 409 && !event.user_agent.starts_with("kausality-webhook"))
         .collect();
     assert!(conflicts.is_empty(), "{conflicts:?}");
+}
+
+async fn denial(plane: &ControlPlane, count: usize) {
+    eventually(PATIENCE, "a denied correction in the audit log", async || {
+        let denied = plane.audit().unwrap().into_iter().filter(|event| {
+            event
+                .annotations
+                .get("drift.kausality.io/resolution")
+                .is_some_and(|resolution| resolution == "blocked")
+        });
+        let denied = denied.count();
+        if denied > count { Ok(()) } else { Err(format!("{denied} so far")) }
+    })
+    .await
+    .unwrap();
+}
+
+/// Watches cut, the API server and the webhook killed: decisions stay right, and nothing is stuck afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_survives_what_happens_at_night() {
+    let Some(mut plane) = start_or_skip().await.unwrap() else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let mut webhook = Webhook::start(&plane).await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=2"]);
+    rolled_out(&plane, "web", 1).await;
+
+    // Every watch is cut: a rollout still passes, a correction is still denied.
+    plane.restart(Component::ApiServer).await.unwrap();
+    eventually(PATIENCE, "an update after the API server's restart", async || {
+        let (done, text) = kubectl(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+        if done { Ok(()) } else { Err(text) }
+    })
+    .await
+    .unwrap();
+    rolled_out(&plane, "web", 2).await;
+    let sets = replica_sets(&plane);
+    let current = sets.iter().find(|set| set["spec"]["replicas"] == 2).unwrap();
+    let name = current["metadata"]["name"].as_str().unwrap().to_owned();
+    must(&plane, "carol", &["scale", "replicaset", &name, "--replicas=3"]);
+    denial(&plane, 0).await;
+    assert_eq!(get(&plane, &["replicaset", &name])["spec"]["replicas"], 3);
+
+    // The webhook is killed: in enforce mode nothing changes without it.
+    webhook.0.kill().unwrap();
+    webhook.0.wait().unwrap();
+    let (done, text) = kubectl(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:3"]);
+    assert!(!done && text.contains("failed calling webhook"), "{text}");
+    // Another one takes over with what the cluster knows: the rollout passes, and ends the drift too.
+    let mut webhook = Webhook::start(&plane).await;
+    eventually(PATIENCE, "an update with the new webhook", async || {
+        let (done, text) = kubectl(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:3"]);
+        if done { Ok(()) } else { Err(text) }
+    })
+    .await
+    .unwrap();
+    rolled_out(&plane, "web", 3).await;
+    assert_eq!(users(&get(&plane, &["deployment", "web"])), ["bob"]);
+
+    // Told to stop, it takes its registration back before it goes.
+    let pid = webhook.0.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    assert!(webhook.0.wait().unwrap().success());
+    assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null());
+}
+
+/// Probes and metrics without TLS.
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_and_metrics_tell_how_it_is_doing() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let address = format!("127.0.0.1:{}", free_port().unwrap());
+    let arguments = [
+        "--bind-address",
+        "127.0.0.1:0",
+        "--health-address",
+        &address,
+        "--resources",
+        "deployments.apps,configmaps",
+    ];
+    let _webhook = Webhook::spawn(&plane, "webhook.log", &arguments);
+    let fetch = |path: &str| {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&address).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    eventually(PATIENCE, "readiness", async || {
+        fetch("/readyz").filter(|text| text.starts_with("HTTP/1.1 200")).map(|_| ())
+    })
+    .await
+    .unwrap();
+    let metrics = fetch("/metrics").unwrap();
+    for line in [
+        r#"kausality_index_synced{group="apps",kind="Deployment"} 1"#,
+        r#"kausality_index_outage_seconds{group="",kind="ConfigMap"} 0"#,
+        "controller_runtime_webhook_requests_in_flight",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
 }
