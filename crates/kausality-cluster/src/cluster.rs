@@ -52,6 +52,8 @@ pub struct Cluster {
     pub(crate) events: Events,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Arc<Index>>>,
+    /// Those that must be filled before decisions are made.
+    required: RwLock<Vec<Arc<Index>>>,
     namespaces: Arc<Namespaces>,
 }
 
@@ -79,6 +81,7 @@ impl Cluster {
             pending: Pending::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
+            required: RwLock::default(),
             namespaces,
         })
     }
@@ -93,6 +96,17 @@ impl Cluster {
     pub(crate) fn set_policies(&self, policies: Policies) {
         let settings = Settings { policies, ..Settings::clone(&self.settings()) };
         self.settings.store(Arc::new(settings));
+    }
+
+    /// What makes digests of Secret values differ between clusters, but not between replicas: the uid of the
+    /// namespace that every cluster has.
+    ///
+    /// # Errors
+    /// If the API server does not tell.
+    pub async fn salt(client: &Client) -> Result<Vec<u8>, kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &crate::namespaces::resource());
+        let namespace = api.get("kube-system").await?;
+        Ok(namespace.metadata.uid.unwrap_or_default().into_bytes())
     }
 
     /// The user name under which this process writes.
@@ -130,19 +144,18 @@ impl Cluster {
         index.clone()
     }
 
-    /// Keeps an index of the kind of this resource from now on.
-    ///
-    /// # Errors
-    /// If the API server does not serve it.
-    pub async fn watch_resource(&self, api_version: &str, plural: &str) -> Result<Arc<Index>, UnknownKind> {
-        Ok(self.watch(&self.kinds.of_resource(api_version, plural).await?))
+    /// Keeps an index of this kind, and is not synced before it is filled. Kinds that turn out to be needed later
+    /// do not count: until they are filled, or where they may not be watched, their objects are read live.
+    pub fn require(&self, kind: &Kind) {
+        let index = self.watch(kind);
+        self.required.write().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 
-    /// Whether everything that is watched has been read once.
+    /// Whether everything that is required has been read once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        self.namespaces.is_synced() && indexes.values().all(|index| index.health().synced)
+        let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
+        self.namespaces.is_synced() && required.iter().all(|index| index.health().synced)
     }
 
     /// How the indexes are doing.

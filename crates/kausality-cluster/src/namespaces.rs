@@ -48,16 +48,20 @@ fn read(object: DynamicObject) -> (String, Arc<Namespace>) {
     (metadata.name.unwrap_or_default(), Arc::new(namespace))
 }
 
-/// Keeps the namespaces up to date, for ever.
-pub(crate) async fn feed(client: Client, namespaces: Arc<Namespaces>) {
-    let resource = ApiResource {
+/// How namespaces are reached.
+pub(crate) fn resource() -> ApiResource {
+    ApiResource {
         group: String::new(),
         version: "v1".to_owned(),
         api_version: "v1".to_owned(),
         kind: "Namespace".to_owned(),
         plural: "namespaces".to_owned(),
-    };
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    }
+}
+
+/// Keeps the namespaces up to date, for ever.
+pub(crate) async fn feed(client: Client, namespaces: Arc<Namespaces>) {
+    let api: Api<DynamicObject> = Api::all_with(client, &resource());
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     let mut arriving = HashMap::new();
     while let Some(event) = events.next().await {

@@ -107,14 +107,14 @@ impl Webhook {
             own_users: [own_user].into(),
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
-            salt: salt(),
+            salt: Cluster::salt(&client).await.context("cannot read the namespace kube-system")?,
         };
         let cluster = Cluster::new(client.clone(), settings);
         let resources: Vec<(String, String)> =
             self.resources.iter().map(|name| group_resource(name)).collect();
         for (group, plural) in &resources {
             let kind = cluster.kinds.of_group_resource(group, plural).await?;
-            cluster.watch(&kind);
+            cluster.require(&kind);
         }
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
@@ -243,11 +243,6 @@ fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split('/').next().unwrap_or_default();
     rest.rsplit_once(':').map_or(rest, |(host, _)| host)
-}
-
-/// Secret digests differ between clusters but not between replicas and restarts of one.
-fn salt() -> Vec<u8> {
-    std::env::var("KAUSALITY_SALT").unwrap_or_default().into_bytes()
 }
 
 /// Decides on a cluster.

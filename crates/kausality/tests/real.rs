@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -430,4 +431,53 @@ async fn probes_and_metrics_tell_how_it_is_doing() {
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
+}
+
+/// The commands of a page, in the order in which a reader types them.
+fn commands(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let mut inside = false;
+    let mut commands = Vec::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        match line {
+            "```console cluster" => inside = true,
+            "```" => inside = false,
+            line if inside => commands.push(line.strip_prefix("$ ").expect("a command").to_owned()),
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// Every command in the documentation of the webhook works, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documentation_can_be_followed() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let commands = commands("webhook.md");
+    assert!(commands.len() >= 10, "only {} commands were found", commands.len());
+    // The reader is somebody else than the webhook.
+    let bin = plane.folder().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let kubectl = plane.kubectl("alice", &[MASTERS]);
+    let words = std::iter::once(kubectl.get_program()).chain(kubectl.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let script = format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "));
+    std::fs::write(bin.join("kubectl"), script).unwrap();
+    let mut permissions = bin.join("kubectl").metadata().unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    std::fs::set_permissions(bin.join("kubectl"), permissions).unwrap();
+    let kausality = Path::new(env!("CARGO_BIN_EXE_kausality")).parent().unwrap();
+    let path = format!("{}:{}:{}", bin.display(), kausality.display(), std::env::var("PATH").unwrap());
+    let script = format!("set -ex -o pipefail\ntrap 'kill %1; wait' EXIT\n{}", commands.join("\n"));
+    let mut reader = Command::new("timeout");
+    let output = reader
+        .args(["120", "bash", "-c", &script])
+        .env("PATH", path)
+        .env("KUBECONFIG", plane.kubeconfig())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null(), "{text}");
 }
