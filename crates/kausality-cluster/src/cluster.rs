@@ -32,7 +32,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long a live read may take.
-const READ_DEADLINE: Duration = Duration::from_secs(3);
+const READ_DEADLINE: Duration = Duration::from_millis(1500);
 
 /// Where facts come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,9 +263,14 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Summary>, String> {
-        let object = tokio::time::timeout(READ_DEADLINE, self.api(kind, namespace).get_opt(name)).await;
-        let object = object
-            .map_err(|_| format!("no answer within {} s", READ_DEADLINE.as_secs()))?
+        let api = self.api(kind, namespace);
+        let mut answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
+        if answer.is_err() {
+            // The connection may have died without a word; the next one is another.
+            answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
+        }
+        let object = answer
+            .map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?
             .map_err(|error| error.to_string())?;
         object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
     }

@@ -1,6 +1,9 @@
 //! What decisions write into the cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kausality_api::annotation::SETTLED;
 use kausality_core::{Decision, Drift, decision::Effect, summary::ObjectId};
@@ -13,12 +16,15 @@ use serde_json::json;
 use crate::{
     cluster::Cluster,
     index::Sight,
-    pending::{Annotations, Waiting},
+    pending::{Annotations, Until, Waiting},
 };
 
 /// What a status update showed is written once its object has been quiet for so long: a write in between would
 /// make the controller's own next write fail.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// How long a `scale` may take to be stored after it was allowed.
+const SCALE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often it is looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -40,13 +46,14 @@ impl Cluster {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
                 Effect::RecordStatus { object, uid, generation, annotations } => {
-                    self.pending.note(object, uid, *generation, annotations);
+                    self.pending.note(object, uid, *generation, annotations, Until::Quiet);
                 }
-                Effect::RecordScale { object, uid, annotations } => {
-                    self.pending.note(object, uid, None, annotations);
-                    let (cluster, object, uid, annotations) =
-                        (self.clone(), object.clone(), uid.clone(), annotations.clone());
-                    tokio::spawn(async move { cluster.write(&uid, &object, &annotations).await });
+                Effect::RecordScale { object, uid, generation, annotations } => {
+                    // A retry of the same request finds its record under way.
+                    if self.pending.note(object, uid, *generation, annotations, Until::Scaled) {
+                        let (cluster, uid) = (self.clone(), uid.clone());
+                        tokio::spawn(async move { cluster.record_scale(&uid).await });
+                    }
                 }
                 Effect::Report(drift) => self.announce(drift, decision),
             }
@@ -86,6 +93,32 @@ impl Cluster {
         });
         if kept || self.write(uid, object, &current).await {
             self.pending.done(uid, annotations);
+        }
+    }
+
+    /// Writes what a `scale` did once it has happened: earlier, the write would make it fail.
+    async fn record_scale(&self, uid: &str) {
+        let deadline = Instant::now() + SCALE_PATIENCE;
+        while let Some(Waiting { object, annotations, generation, .. }) = self.pending.get(uid) {
+            let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
+            let Ok(kind) = kind else { return self.pending.done(uid, &annotations) };
+            let index = self.watch(&kind);
+            let left = deadline.checked_duration_since(Instant::now());
+            let seen = match index.look(&object.namespace, &object.name, uid) {
+                Sight::Here(seen) => Some(seen),
+                // The watch may have stalled: ask once.
+                _ if left.is_none() => {
+                    self.read(&kind, &object.namespace, &object.name).await.ok().flatten().map(Arc::new)
+                }
+                _ => None,
+            };
+            if seen.is_some_and(|seen| seen.uid == uid && seen.generation > generation) {
+                self.write(uid, &object, &annotations).await;
+                return self.pending.done(uid, &annotations);
+            }
+            // It was denied by somebody else, or failed.
+            let Some(left) = left else { return self.pending.done(uid, &annotations) };
+            index.changed(left).await;
         }
     }
 

@@ -27,32 +27,46 @@ pub(crate) struct Pending {
     waiting: Mutex<HashMap<String, Waiting>>,
 }
 
+/// What annotations wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Their object is quiet.
+    Quiet,
+    /// A `scale` has happened.
+    Scaled,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub object: ObjectId,
     pub annotations: Annotations,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
+    until: Until,
     since: Instant,
 }
 
 impl Pending {
-    /// Notes annotations that an object, named by its uid, must come to carry.
+    /// Notes annotations that an object, named by its uid, must come to carry. Tells whether it is the first note on
+    /// that object.
     pub(crate) fn note(
         &self,
         object: &ObjectId,
         uid: &str,
         generation: Option<i64>,
         annotations: &Annotations,
-    ) {
+        until: Until,
+    ) -> bool {
         let mut waiting = self.lock();
-        if waiting.len() >= MAX_WAITING && !waiting.contains_key(uid) {
-            return;
+        let first = !waiting.contains_key(uid);
+        if waiting.len() >= MAX_WAITING && first {
+            return false;
         }
         let entry = waiting.entry(uid.to_owned()).or_insert_with(|| Waiting {
             object: object.clone(),
             annotations: Annotations::new(),
             generation,
+            until,
             since: Instant::now(),
         });
         for (key, value) in annotations {
@@ -64,6 +78,12 @@ impl Pending {
         }
         entry.generation = generation;
         entry.since = Instant::now();
+        first
+    }
+
+    /// What waits for an object.
+    pub(crate) fn get(&self, uid: &str) -> Option<Waiting> {
+        self.lock().get(uid).cloned()
     }
 
     /// An object as it will be once everything is written.
@@ -77,10 +97,11 @@ impl Pending {
         Arc::new(dressed)
     }
 
-    /// What has waited for at least so long, by uid.
+    /// What has waited for its object to be quiet for at least so long, by uid.
     pub(crate) fn ripe(&self, age: Duration) -> Vec<(String, Waiting)> {
         let waiting = self.lock();
-        let ripe = waiting.iter().filter(|(_, entry)| entry.since.elapsed() >= age);
+        let is_ripe = |entry: &Waiting| entry.until == Until::Quiet && entry.since.elapsed() >= age;
+        let ripe = waiting.iter().filter(|(_, entry)| is_ripe(entry));
         ripe.map(|(uid, entry)| (uid.clone(), entry.clone())).collect()
     }
 

@@ -146,6 +146,9 @@ pub enum Effect {
         object: ObjectId,
         /// Its uid.
         uid: String,
+        /// Its generation before. Until that changes the `scale` has not happened, and a write in between would make
+        /// it fail.
+        generation: Option<i64>,
         /// What it must carry.
         annotations: BTreeMap<String, Option<String>>,
     },

@@ -52,5 +52,10 @@ pub(crate) fn record_scale(child: &Child<'_>, wanted: Wanted) -> Effect {
     let mut annotations: BTreeMap<String, Option<String>> =
         wanted.into_iter().map(|(key, value)| (key, Some(value))).collect();
     annotations.insert(SETTLED.to_owned(), None);
-    Effect::RecordScale { object: child.id.clone(), uid: child.uid.clone().unwrap_or_default(), annotations }
+    Effect::RecordScale {
+        object: child.id.clone(),
+        uid: child.uid.clone().unwrap_or_default(),
+        generation: child.generation,
+        annotations,
+    }
 }

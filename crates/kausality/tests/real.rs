@@ -21,11 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Webhook(Child);
 
 impl Webhook {
+    /// One that acts as the administrator.
     fn spawn(plane: &ControlPlane, log: &str, arguments: &[&str]) -> Self {
+        let kubeconfig = plane.kubeconfig();
+        Self::spawn_as(plane, log, &[&["--kubeconfig", kubeconfig.to_str().unwrap()], arguments].concat())
+    }
+
+    /// One that acts as its arguments say.
+    fn spawn_as(plane: &ControlPlane, log: &str, arguments: &[&str]) -> Self {
         let log = std::fs::File::create(plane.folder().join(log)).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
-            .args(["webhook", "--default-mode", "enforce", "--kubeconfig"])
-            .arg(plane.kubeconfig())
+            .args(["webhook", "--default-mode", "enforce"])
             .args(arguments)
             .stderr(Stdio::from(log))
             .spawn()
@@ -480,4 +486,133 @@ async fn the_documentation_can_be_followed() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null(), "{text}");
+}
+
+/// A kubeconfig like the administrator's, changed by `change`.
+fn kubeconfig(plane: &ControlPlane, name: &str, change: impl Fn(&mut Value)) -> String {
+    let text = std::fs::read_to_string(plane.kubeconfig()).unwrap();
+    let mut config: Value = serde_saphyr::from_str(&text).unwrap();
+    change(&mut config);
+    let file = plane.folder().join(name);
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// A parent that may not be read: 500 in enforce mode, with what to do; and all is well once it may.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_that_may_not_be_read_is_an_error_not_a_guess() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let role = |name: &str, group: &str, resources: &[&str]| {
+        apply(
+            &plane,
+            "admin",
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+                "rules": [{"apiGroups": [group], "resources": resources, "verbs": ["*"]}]}),
+        );
+        must(
+            &plane,
+            "admin",
+            &["create", "clusterrolebinding", name, "--clusterrole", name, "--user", "kausality"],
+        );
+    };
+    role("namespaces", "", &["namespaces", "events"]);
+    role("replicasets", "apps", &["replicasets"]);
+    role("registration", "admissionregistration.k8s.io", &["mutatingwebhookconfigurations"]);
+    let own = kubeconfig(&plane, "webhook.kubeconfig", |config| {
+        config["users"][0]["user"]["as"] = json!("kausality");
+    });
+    let arguments = [
+        "--register",
+        "--bind-address",
+        "127.0.0.1:0",
+        "--resources",
+        "replicasets.apps",
+        "--kubeconfig",
+        &own,
+    ];
+    let _webhook = Webhook::spawn_as(&plane, "webhook.log", &arguments);
+    registered(&plane).await;
+
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=1"]);
+    let denied = eventually(PATIENCE, "a denied ReplicaSet", async || {
+        let events = plane.audit().unwrap();
+        events
+            .into_iter()
+            .find(|event| event.resource == "replicasets" && event.verb == "create" && event.code == 500)
+    });
+    let denied = denied.await.unwrap();
+    let message = denied.response.unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("the owner of ReplicaSet default/web-"), "{message}");
+    assert!(message.contains("check that Kausality may read the owner's kind"), "{message}");
+
+    role("deployments", "apps", &["deployments"]);
+    must(&plane, "alice", &["rollout", "status", "deployment/web", "--timeout=60s"]);
+}
+
+/// Passes connections on to the API server, until those that exist are made to hang.
+struct Stall {
+    port: u16,
+    stalled: tokio::sync::watch::Sender<u64>,
+}
+
+impl Stall {
+    async fn before(url: &str) -> Self {
+        let target = url.trim_start_matches("https://").to_owned();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stalled = tokio::sync::watch::Sender::new(0);
+        let sender = stalled.clone();
+        tokio::spawn(async move {
+            loop {
+                let (mut from, _) = listener.accept().await.unwrap();
+                let mut stalled = sender.subscribe();
+                let target = target.clone();
+                tokio::spawn(async move {
+                    let Ok(mut to) = tokio::net::TcpStream::connect(&target).await else { return };
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+                        // The connection stays open, and nothing comes through it.
+                        _ = stalled.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self { port, stalled }
+    }
+
+    fn stall(&self) {
+        self.stalled.send_modify(|count| *count += 1);
+    }
+}
+
+/// A cache that has stopped without knowing it: a legitimate change is never blocked by what it remembers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stalled_cache_blocks_nothing_legitimate() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let stall = Stall::before(plane.url()).await;
+    let own = kubeconfig(&plane, "webhook.kubeconfig", |config| {
+        config["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.1:{}", stall.port));
+    });
+    let resources = "deployments.apps,replicasets.apps";
+    let arguments =
+        ["--register", "--bind-address", "127.0.0.1:0", "--resources", resources, "--kubeconfig", &own];
+    let _webhook = Webhook::spawn_as(&plane, "webhook.log", &arguments);
+    registered(&plane).await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=2"]);
+    rolled_out(&plane, "web", 1).await;
+
+    stall.stall();
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    rolled_out(&plane, "web", 2).await;
+    let sets = replica_sets(&plane);
+    let current = sets.iter().find(|set| set["spec"]["replicas"] == 2).unwrap();
+    assert_eq!(users(current), ["bob", "system:serviceaccount:kube-system:deployment-controller"]);
+    let forbidden: Vec<_> = plane.audit().unwrap().into_iter().filter(|event| event.code == 403).collect();
+    assert!(forbidden.is_empty(), "{forbidden:?}");
+
+    let name = current["metadata"]["name"].as_str().unwrap().to_owned();
+    must(&plane, "carol", &["scale", "replicaset", &name, "--replicas=3"]);
+    denial(&plane, 0).await;
 }

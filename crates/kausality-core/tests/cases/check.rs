@@ -344,7 +344,7 @@ fn shown(effect: &Effect) -> Value {
         Effect::RecordStatus { object, uid, annotations, .. } => {
             json!({"recordStatus": {"object": id(object), "uid": uid, "annotations": annotations}})
         }
-        Effect::RecordScale { object, uid, annotations } => {
+        Effect::RecordScale { object, uid, annotations, .. } => {
             json!({"recordScale": {"object": id(object), "uid": uid, "annotations": annotations}})
         }
     }
