@@ -1,16 +1,22 @@
 //! A request's way: facts, decision, and what must happen before the answer.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kausality_core::{
-    Decision, KnownParent, Review,
+    Decision, Known, KnownParent, Review,
     cause::Cause,
     decide,
     decision::Effect,
     review::{BadReview, Request},
 };
 
-use crate::cluster::{Cluster, Freshness};
+use crate::{
+    cluster::{Cluster, Freshness},
+    index::Sight,
+};
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
@@ -31,6 +37,13 @@ impl Cluster {
         let mut known = self.know(&review.request, Freshness::Cached).await;
         let mut decision = decide(&review, &known.facts(&settings));
         if must_confirm(&decision) {
+            // Mostly it is the watch that lags behind: a moment saves a live read.
+            if self.catches_up(&known).await {
+                known = self.know(&review.request, Freshness::Cached).await;
+                decision = decide(&review, &known.facts(&settings));
+            }
+        }
+        if must_confirm(&decision) {
             known = self.know(&review.request, Freshness::Live).await;
             decision = decide(&review, &known.facts(&settings));
         }
@@ -48,6 +61,31 @@ impl Cluster {
             self.clone().follow(&decision);
         }
         Ok((describe(&review.request), decision))
+    }
+}
+
+/// How long a watch is given to catch up before it is checked.
+const MOMENT: Duration = Duration::from_millis(25);
+
+impl Cluster {
+    /// Whether the parent turns out to have changed within a moment.
+    async fn catches_up(&self, known: &Known) -> bool {
+        let KnownParent::Found { summary, .. } = &known.parent else { return false };
+        let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await else {
+            return false;
+        };
+        let index = self.watch(&kind);
+        let deadline = Instant::now() + MOMENT;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
+                Sight::Here(now) if now.resource_version == summary.resource_version => {
+                    index.changed(left).await
+                }
+                Sight::Here(_) | Sight::Departed => return true,
+                Sight::Unseen | Sight::Blind => return false,
+            }
+        }
+        false
     }
 }
 

@@ -44,6 +44,10 @@ struct Version {
 /// A kind that was not served is asked for again after this time: a CRD may have come since.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// How long the API server may take to tell. The client tries again and again while a group's server is down, and a
+/// request waits twice: for a decision, and for its confirmation.
+const DEADLINE: Duration = Duration::from_secs(2);
+
 impl Kinds {
     /// Kinds of the cluster behind `client`.
     #[must_use]
@@ -109,10 +113,16 @@ impl Kinds {
     }
 
     async fn discover(&self, api_version: &str) -> Result<Version, UnknownKind> {
-        let served = match group(api_version) {
-            "" => self.client.list_core_api_resources(api_version).await,
-            _ => self.client.list_api_group_resources(api_version).await,
+        let ask = async {
+            match group(api_version) {
+                "" => self.client.list_core_api_resources(api_version).await,
+                _ => self.client.list_api_group_resources(api_version).await,
+            }
         };
+        let served = tokio::time::timeout(DEADLINE, ask).await.map_err(|_| {
+            let why = format!("no answer within {} s", DEADLINE.as_secs());
+            UnknownKind::Failed(api_version.to_owned(), why)
+        })?;
         let resources = match served {
             Ok(list) => list.resources,
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),

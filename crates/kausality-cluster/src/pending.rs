@@ -10,7 +10,7 @@ use std::{
 };
 
 use kausality_api::{
-    annotation::CONTROLLERS,
+    annotation::{CONTROLLERS, SETTLED},
     identity::{Hashes, UserHash},
 };
 use kausality_core::{Summary, summary::ObjectId};
@@ -69,6 +69,9 @@ impl Pending {
             until,
             since: Instant::now(),
         });
+        if entry.generation != generation {
+            entry.annotations.remove(SETTLED);
+        }
         for (key, value) in annotations {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
                 (CONTROLLERS, Some(value), Some(Some(waiting))) => Some(together(waiting, value)),
@@ -92,6 +95,10 @@ impl Pending {
         let Some(waiting) = waiting.get(&summary.uid) else { return summary };
         let mut dressed = Summary::clone(&summary);
         for (key, value) in &waiting.annotations {
+            // A change of intent takes the mark off, also one back to the intent that it speaks of.
+            if key == SETTLED && value.is_some() && summary.generation != waiting.generation {
+                continue;
+            }
             dressed.annotate(key, value.as_deref());
         }
         Arc::new(dressed)

@@ -105,7 +105,13 @@ pub(crate) fn updated(stored: &Annotations<'_>, sent: &Annotations<'_>, writer: 
 }
 
 fn is_copy(parent: Option<&Summary>, key: &str, value: &str) -> bool {
-    parent.is_some_and(|parent| parent.annotation(key) == Some(value))
+    parent.is_some_and(|parent| copies_annotations(parent) || parent.annotation(key) == Some(value))
+}
+
+/// Whether the controller of this object gives its children just the annotations of their parent, as it last saw
+/// them: what it sends is a copy even where the parent has another value since.
+fn copies_annotations(parent: &Summary) -> bool {
+    parent.id.group() == "apps" && parent.id.kind == "Deployment"
 }
 
 fn of(annotations: &Annotations<'_>, whose: Owner) -> Wanted {

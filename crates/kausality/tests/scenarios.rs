@@ -134,9 +134,6 @@ fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
 
 /// Makes the kinds and the namespaces that scenarios need, and waits until Pods can be created in them.
 async fn prepare(real: &Real, bases: &Bases, scenarios: &[Scenario]) {
-    for service in bases.values().filter(|base| base["kind"] == "APIService") {
-        create(real, service).await;
-    }
     for definition in bases.values().filter(|base| base["kind"] == "CustomResourceDefinition") {
         create(real, definition).await;
         let kind = Kind::named(definition["spec"]["names"]["kind"].as_str().unwrap()).unwrap();

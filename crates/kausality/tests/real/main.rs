@@ -1,0 +1,8 @@
+//! Kausality on a real control plane, with real controllers.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod operators;
+mod outages;
+mod stage;
+mod stories;

@@ -1,0 +1,231 @@
+//! What must work: rollouts, corrections, approvals, and at which price.
+
+use kausality_testbed::{AuditEvent, ControlPlane, MASTERS, eventually, free_port};
+use kube::{
+    api::{Api, PostParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
+
+use crate::stage::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_passes_and_a_correction_is_denied_until_it_is_approved() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start(&plane).await;
+    let deployment_controller = "system:serviceaccount:kube-system:deployment-controller";
+
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=2"]);
+    rolled_out(&plane, "web", 1).await;
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    rolled_out(&plane, "web", 2).await;
+    let sets = replica_sets(&plane);
+    assert_eq!(sets.len(), 2);
+    let new = sets.iter().find(|set| set["spec"]["replicas"] == 2).unwrap();
+    let name = new["metadata"]["name"].as_str().unwrap();
+    assert_eq!(users(new), ["bob", deployment_controller]);
+
+    must(&plane, "carol", &["scale", "replicaset", name, "--replicas=4"]);
+    // The controller's correction is denied, and says so on the parent.
+    let event = eventually(PATIENCE, "an event on the Deployment", async || {
+        let events = get(&plane, &["events"])["items"].as_array().cloned().unwrap_or_default();
+        let found = events.into_iter().find(|event| event["reason"] == "DriftDenied");
+        found.ok_or("no event yet")
+    });
+    assert_eq!(event.await.unwrap()["involvedObject"]["name"], "web");
+    assert_eq!(get(&plane, &["replicaset", name])["spec"]["replicas"], 4);
+
+    let generation = get(&plane, &["deployment", "web"])["metadata"]["generation"].as_i64().unwrap();
+    let approval = format!(
+        r#"kausality.io/approvals=[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{name}","generation":{generation}}}]"#
+    );
+    must(&plane, "dave", &["annotate", "deployment", "web", &approval]);
+    eventually(PATIENCE, "the correction", async || {
+        let set = get(&plane, &["replicaset", name]);
+        if set["spec"]["replicas"] == 2 { Ok(()) } else { Err(format!("{set:#}")) }
+    })
+    .await
+    .unwrap();
+    assert_eq!(annotation(&get(&plane, &["deployment", "web"]), "approvals"), "", "it is used up");
+    assert_eq!(users(&get(&plane, &["replicaset", name])), ["bob", deployment_controller]);
+}
+
+fn user_agent_calls(plane: &ControlPlane, agent: &str) -> Vec<AuditEvent> {
+    let events = plane.audit().unwrap();
+    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && event.verb != "watch").collect()
+}
+
+/// No API call on the way of a request that is not drift.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_drift_costs_no_api_call() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start(&plane).await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=3"]);
+    rolled_out(&plane, "web", 1).await;
+    let before = user_agent_calls(&plane, "kausality-webhook").len();
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    rolled_out(&plane, "web", 2).await;
+    must(&plane, "bob", &["delete", "deployment", "web"]);
+    eventually(PATIENCE, "the garbage collection", async || {
+        let left = replica_sets(&plane).len();
+        if left == 0 { Ok(()) } else { Err(format!("{left} ReplicaSets are left")) }
+    })
+    .await
+    .unwrap();
+    let calls = user_agent_calls(&plane, "kausality-webhook");
+    let since: Vec<String> = calls
+        .iter()
+        .skip(before)
+        .map(|event| format!("{} {} {}", event.verb, event.resource, event.name))
+        .collect();
+    // On a busy machine a watch may lag behind the controller. What then looks like drift is checked live: that, and
+    // nothing else, and seldom.
+    assert!(since.iter().all(|call| call.starts_with("get ")), "{since:?}");
+    let reviewed = plane.audit().unwrap().iter().filter(|event| is_reviewed(event)).count();
+    println!("{} API calls for {reviewed} reviewed requests", since.len());
+    assert!(since.len() * 20 < reviewed, "{reviewed} requests were reviewed: {since:?}");
+}
+
+fn is_reviewed(event: &AuditEvent) -> bool {
+    event.annotations.contains_key("drift.kausality.io/decision")
+}
+
+const EKS_CONTROLLER: &str = "system:serviceaccount:infra:eks-controller";
+
+/// The custom resource EKSCluster, and one of it that has settled.
+async fn settled_cluster(plane: &ControlPlane) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    apply(
+        plane,
+        "admin",
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "eksclusters.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"kind": "EKSCluster", "plural": "eksclusters", "singular": "ekscluster"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema}}]}}),
+    );
+    must(
+        plane,
+        "admin",
+        &["wait", "--for=condition=Established", "crd/eksclusters.example.com", "--timeout=30s"],
+    );
+    apply(
+        plane,
+        "alice",
+        &json!({"apiVersion": "example.com/v1", "kind": "EKSCluster", "metadata": {"name": "prod", "namespace": "default"},
+            "spec": {"size": 3}}),
+    );
+    get(plane, &["eksclusters", "prod"])
+}
+
+fn report_ready(plane: &ControlPlane) {
+    let status = r#"{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}}"#;
+    must(
+        plane,
+        EKS_CONTROLLER,
+        &["patch", "eksclusters", "prod", "--subresource=status", "--type=merge", "-p", status],
+    );
+}
+
+/// Passes connections on to replicas in turn, as a Service does.
+async fn balance(replicas: Vec<u16>) -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        for replica in replicas.iter().cycle() {
+            let (mut from, _) = listener.accept().await.unwrap();
+            let replica = *replica;
+            tokio::spawn(async move {
+                let mut to = tokio::net::TcpStream::connect(("127.0.0.1", replica)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut from, &mut to).await;
+            });
+        }
+    });
+    port
+}
+
+/// A `once` approval lets one mutation pass, whatever the number of replicas and of requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_approval_for_once_passes_one_of_a_hundred() {
+    let Some(plane) = stage().await else { return };
+    let cluster = settled_cluster(&plane).await;
+    let certificate = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (plane.folder().join("webhook.pem"), plane.folder().join("webhook.key"));
+    std::fs::write(&cert, certificate.cert.pem()).unwrap();
+    std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let ports: Vec<u16> = (0..3).map(|_| free_port().unwrap()).collect();
+    let balancer = balance(ports.clone()).await;
+    let url = format!("https://127.0.0.1:{balancer}/admit");
+    let mut webhooks = Vec::new();
+    for (place, port) in ports.iter().enumerate() {
+        let address = format!("127.0.0.1:{port}");
+        let mut arguments = vec![
+            "--bind-address",
+            &address,
+            "--tls-cert-file",
+            cert,
+            "--tls-private-key-file",
+            key,
+            "--resources",
+            "configmaps,eksclusters.example.com",
+        ];
+        if place == 0 {
+            arguments.extend(["--register", "--url", &url, "--ca-bundle-file", cert]);
+        }
+        webhooks.push(Webhook::spawn(&plane, &format!("webhook-{place}.log"), &arguments));
+    }
+    registered(&plane).await;
+    report_ready(&plane);
+    eventually(PATIENCE, "the mark on the custom resource", async || {
+        let cluster = get(&plane, &["eksclusters", "prod"]);
+        if annotation(&cluster, "settled").is_empty() { Err(format!("{cluster:#}")) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let child: DynamicObject = serde_json::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"generateName": "drift-", "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "EKSCluster",
+            "name": "prod", "uid": cluster["metadata"]["uid"], "controller": true}]},
+        "data": {"unasked": "for"}}))
+    .unwrap();
+    let approval =
+        r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"drift-","generation":1}]"#;
+    for run in 1..=20 {
+        must(&plane, "dave", &["annotate", "eksclusters", "prod", approval]);
+        let parameters = PostParams::default();
+        let attempts = (0..100).map(|_| api.create(&parameters, &child));
+        let outcomes = futures::future::join_all(attempts).await;
+        let passed = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+        assert_eq!(passed, 1, "run {run}");
+        // All others were denied: as drift, or, on a machine that is too busy, since nobody answered in time.
+        for error in outcomes.into_iter().filter_map(Result::err) {
+            let kube::Error::Api(status) = &error else { panic!("run {run}: {error}") };
+            assert!([403, 500].contains(&status.code), "run {run}: {error}");
+        }
+        assert_eq!(annotation(&get(&plane, &["eksclusters", "prod"]), "approvals"), "");
+    }
+
+    // A dry run uses up nothing, and changes nothing.
+    must(&plane, "dave", &["annotate", "eksclusters", "prod", approval]);
+    let before = get(&plane, &["eksclusters", "prod"])["metadata"]["resourceVersion"].clone();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    api.create(&dry, &child).await.unwrap();
+    assert_eq!(get(&plane, &["eksclusters", "prod"])["metadata"]["resourceVersion"], before);
+
+    // Nobody's write failed because of ours.
+    let conflicts: Vec<_> = plane
+        .audit()
+        .unwrap()
+        .into_iter()
+        .filter(|event| ["eksclusters", "configmaps"].contains(&event.resource.as_str()))
+        .filter(|event| event.code == 409 && !event.user_agent.starts_with("kausality-webhook"))
+        .collect();
+    assert!(conflicts.is_empty(), "{conflicts:?}");
+}
