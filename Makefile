@@ -82,6 +82,14 @@ setup: ## Install the tools that are missing
 		fi; \
 	fi
 
+	@if [ ! -e "$$(echo /usr/lib/*/faketime/libfaketime.so.1)" ]; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'installing faketime'; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq faketime; \
+		else \
+			echo 'faketime is missing: the test with a wrong clock will be skipped (sudo apt-get install faketime)' >&2; \
+		fi; \
+	fi
+
 .PHONY: check-fmt
 check-fmt: ## Is the code formatted?
 	$(call say,Checking the format)

@@ -66,7 +66,7 @@ pub(crate) fn created(sent: &Annotations<'_>, writer: Writer<'_>) -> Table {
             (Owner::System, _) => false,
             (Owner::Foreign, _) | (Owner::User, Writer::Free) => true,
             (Owner::User, Writer::Bound(parent)) => {
-                let copied = is_copy(parent, key, value);
+                let copied = parent.is_some_and(copies_annotations) || is_copy(parent, key, value);
                 let restrains = match key {
                     APPROVALS | SNOOZE | SNOOZE_UNTIL => false,
                     MODE => value.parse() == Ok(Mode::Enforce),
@@ -105,7 +105,7 @@ pub(crate) fn updated(stored: &Annotations<'_>, sent: &Annotations<'_>, writer: 
 }
 
 fn is_copy(parent: Option<&Summary>, key: &str, value: &str) -> bool {
-    parent.is_some_and(|parent| copies_annotations(parent) || parent.annotation(key) == Some(value))
+    parent.is_some_and(|parent| parent.annotation(key) == Some(value))
 }
 
 /// Whether the controller of this object gives its children just the annotations of their parent, as it last saw

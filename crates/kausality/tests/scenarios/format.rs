@@ -272,3 +272,35 @@ impl Step {
         seen.into_iter().filter(|seen| *seen).count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault_of(steps: Value) -> String {
+        let scenario = json!({ "name": "a", "about": "b", "steps": steps });
+        serde_json::from_value::<Scenario>(scenario).unwrap().fault("a.yaml").unwrap_or_default()
+    }
+
+    #[test]
+    fn what_could_not_fail_is_an_error() {
+        let expected = json!({ "as": "alice", "delete": "Pod/a", "expect": "allowed" });
+        for (steps, fault) in [
+            (json!([expected]), ""),
+            (json!([]), "expects nothing"),
+            (json!([{ "learn": { "a": { "kind": "Pod" } } }]), "expects nothing"),
+            (json!([expected, { "as": "alice", "delete": "Pod/a" }]), "step 2: expects nothing"),
+            (json!([{ "delete": "Pod/a", "expect": "allowed" }]), "step 1: nobody acts"),
+            (json!([{ "wait": "Pod/a" }]), "`wait` and `check` go with `has`"),
+            (json!([{ "wait": "Pod/a", "has": {}, "never": {} }]), "not one action, nor one observation"),
+            (json!([{ "as": "alice", "delete": "Pod/a", "expect": "denied" }]), "invalid type"),
+            (json!([{ "wait": "Pod/a", "has": { "feilds": {} } }]), "unknown field `feilds`"),
+            (json!([{ "as": "alice", "delete": "Pod/a", "expect": { "warning": [] } }]), "unknown field"),
+        ] {
+            let seen = fault_of(steps.clone());
+            assert!(seen.contains(fault) && (seen.is_empty() == fault.is_empty()), "{steps}: {seen:?}");
+        }
+    }
+}
