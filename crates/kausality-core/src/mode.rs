@@ -23,7 +23,8 @@ pub(crate) fn choose(
     let mut faults = Vec::new();
     // What cannot be understood may have been meant to protect.
     let mut read = |value: Option<&str>, place: &str| {
-        value.map(|value| {
+        // Templates leave an empty value where nothing was meant.
+        value.filter(|value| !value.trim().is_empty()).map(|value| {
             value.parse::<Mode>().unwrap_or_else(|error| {
                 faults.push(format!("{} on {place}: {error}: taken for enforce", annotation::MODE));
                 Mode::Enforce

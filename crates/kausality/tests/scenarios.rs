@@ -140,8 +140,8 @@ async fn prepare(real: &Real, bases: &Bases, scenarios: &[Scenario]) {
         eventually(PATIENCE, kind.plural, async || real.served(kind).await).await.unwrap();
     }
     let namespaces = scenarios.iter().map(async |scenario| {
-        let mode = scenario.mode.map(|mode| mode.to_string());
-        let metadata = json!({ "name": scenario.name, "annotations": { "kausality.io/mode": mode } });
+        let mode = scenario.mode.map(|mode| json!({ "kausality.io/mode": mode.to_string() }));
+        let metadata = json!({ "name": scenario.name, "annotations": mode });
         create(real, &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })).await;
         let account = Target::parse("ServiceAccount/default", &scenario.name).unwrap();
         eventually(PATIENCE, "a service account", async || {

@@ -40,6 +40,7 @@ static KINDS: &[Kind] = &[
     kind("example.com/v1", "BrokenPool", "brokenpools", true),
     kind("example.com/v1", "EKSCluster", "eksclusters", true),
     kind("example.com/v1", "NodePool", "nodepools", true),
+    kind("example.com/v1", "LegacyPool", "legacypools", true),
     kind("example.com/v1", "ClusterPool", "clusterpools", false),
 ];
 

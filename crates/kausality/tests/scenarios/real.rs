@@ -23,7 +23,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The resources that the webhook watches.
 const RESOURCES: &str = "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch,\
     cronjobs.batch,pods,configmaps,secrets,roles.rbac.authorization.k8s.io,\
-    eksclusters.example.com,nodepools.example.com,clusterpools.example.com";
+    eksclusters.example.com,nodepools.example.com,clusterpools.example.com,legacypools.example.com";
 
 /// The control plane, a kubelet, and a webhook once it is started.
 pub(crate) struct Real {
