@@ -32,18 +32,25 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     let mut known: BTreeMap<String, Kausality> = BTreeMap::new();
+    let mut arriving = BTreeMap::new();
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => known.clear(),
-            Ok(Event::InitApply(object)) => {
-                insert(&mut known, &object);
+            Ok(Event::Init) => {
+                arriving.clear();
                 continue;
             }
-            Ok(Event::Apply(object)) => insert(&mut known, &object),
+            Ok(Event::InitApply(object)) => {
+                arriving.extend(read(&object, &known));
+                continue;
+            }
+            Ok(Event::Apply(object)) => {
+                let policy = read(&object, &known);
+                known.extend(policy);
+            }
             Ok(Event::Delete(object)) => {
                 known.remove(object.metadata.name.as_deref().unwrap_or_default());
             }
-            Ok(Event::InitDone) => {}
+            Ok(Event::InitDone) => known = std::mem::take(&mut arriving),
             Err(error) => {
                 tracing::warn!(%error, "watch of policies failed");
                 continue;
@@ -54,13 +61,15 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
     }
 }
 
-/// A policy that cannot be understood holds as it last could be: an edit must not lift protection by mistake.
-fn insert(known: &mut BTreeMap<String, Kausality>, object: &DynamicObject) {
+/// Reads a policy. One that cannot be understood holds as it last could be: an edit must not lift protection by
+/// mistake.
+fn read(object: &DynamicObject, known: &BTreeMap<String, Kausality>) -> Option<(String, Kausality)> {
     let name = object.metadata.name.clone().unwrap_or_default();
     match serde_json::to_value(object).and_then(serde_json::from_value::<Kausality>) {
-        Ok(policy) => {
-            known.insert(name, policy);
+        Ok(policy) => Some((name, policy)),
+        Err(error) => {
+            tracing::warn!(policy = name, %error, "a policy cannot be understood");
+            known.get(&name).map(|policy| (name, policy.clone()))
         }
-        Err(error) => tracing::warn!(policy = name, %error, "a policy cannot be understood"),
     }
 }

@@ -35,9 +35,9 @@ mod value;
 
 use format::Scenario;
 use kinds::{Kind, Target};
-use plane::{Action, Call, Plane};
+use plane::{Action, Call, PATIENCE, Plane};
 use play::{Bases, Player};
-use real::{PATIENCE, Real};
+use real::Real;
 
 /// How many scenarios are played at once.
 const AT_ONCE: usize = 8;

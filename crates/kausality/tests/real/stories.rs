@@ -67,6 +67,16 @@ async fn what_is_not_drift_costs_no_api_call() {
     let before = user_agent_calls(&plane, "kausality-webhook").len();
     must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
     rolled_out(&plane, "web", 2).await;
+    // What changes neither intent nor annotations of ours does not even reach the webhook.
+    let label = || {
+        must(&plane, "bob", &["label", "--overwrite", "deployment", "web", "colour=red"]);
+        let metrics = must(&plane, "watcher", &["get", "--raw", "/metrics"]);
+        let counts = metrics.lines().filter(|line| line.starts_with("apiserver_admission_match_condition"));
+        counts.map(ToOwned::to_owned).collect::<Vec<String>>()
+    };
+    let counts = label();
+    let excluded = |line: &String| line.contains("exclusions_total{") && line.contains("drift.kausality.io");
+    assert!(counts.iter().any(excluded), "{counts:#?}");
     must(&plane, "bob", &["delete", "deployment", "web"]);
     eventually(PATIENCE, "the garbage collection", async || {
         let left = replica_sets(&plane).len();

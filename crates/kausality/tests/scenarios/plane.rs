@@ -1,8 +1,13 @@
 //! What a control plane must offer for scenarios to be played on it.
 
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
 use serde_json::Value;
 
 use crate::kinds::{Kind, Target};
+
+/// How long anything may take that must come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A control plane, with Kausality before it.
 pub(crate) trait Plane {
@@ -19,7 +24,7 @@ pub(crate) trait Plane {
     fn audited(&self) -> usize;
 
     /// The audited calls from this place on.
-    fn audit(&self, from: usize) -> Vec<std::sync::Arc<Audited>>;
+    fn audit(&self, from: usize) -> Vec<Arc<Audited>>;
 
     /// What Kausality has written to its log.
     fn log(&self) -> String;
@@ -93,7 +98,7 @@ pub(crate) struct Audited {
     pub name: String,
     pub code: u16,
     /// With the keys that the API server gives them: `<webhook name>/<key>`.
-    pub annotations: std::collections::BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Audited {

@@ -9,8 +9,7 @@ use crate::{
     format::{Calls, Count, Learn, Outcome, Scenario, Step},
     kinds::{Kind, Target},
     observe,
-    plane::{Action, Answer, Audited, Call, PatchType, Plane},
-    real::PATIENCE,
+    plane::{Action, Answer, Audited, Call, PATIENCE, PatchType, Plane},
     value::{Learned, annotations, as_text, at, differences, fill, lay_over, user},
 };
 

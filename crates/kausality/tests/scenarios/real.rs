@@ -4,7 +4,6 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use kausality_testbed::{ControlPlane, Kubelet, MASTERS, eventually};
@@ -14,11 +13,8 @@ use serde_json::{Value, json};
 use crate::{
     kinds::{Kind, Target},
     log::AuditLog,
-    plane::{Action, Answer, Audited, Call, PatchType, Plane},
+    plane::{Action, Answer, Audited, Call, PATIENCE, PatchType, Plane},
 };
-
-/// How long anything may take that must come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The resources that the webhook watches.
 const RESOURCES: &str = "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch,\
