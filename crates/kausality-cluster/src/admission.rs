@@ -5,17 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kausality_api::approval::Approval;
 use kausality_core::{
-    Decision, Known, KnownParent, Review,
+    Decision, Exception, Known, KnownParent, Review,
     cause::Cause,
     decide,
     decision::Effect,
+    gate::Resolution,
     review::{BadReview, Request},
 };
 
 use crate::{
     cluster::{Cluster, Freshness},
     index::Sight,
+    spent::Change,
 };
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
@@ -32,7 +35,10 @@ impl Cluster {
         bytes: &[u8],
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
-        let review = Review::parse(bytes)?;
+        let mut review = Review::parse(bytes)?;
+        if let Some(old) = &mut review.request.old_object {
+            self.pending.dress(old);
+        }
         let settings = self.settings();
         let mut known = self.know(&review.request, Freshness::Cached).await;
         let mut decision = decide(&review, &known.facts(&settings));
@@ -56,6 +62,16 @@ impl Cluster {
             }
             decision = decide(&review, &known.facts(&settings));
             attempts += 1;
+        }
+        let change = Change::of(&review.request);
+        if let (Some(change), Some(approval)) = (&change, used_up(&decision)) {
+            self.spent.note(change.clone(), approval.clone());
+        }
+        if let (Resolution::Blocked, Some(approval)) =
+            (&decision.resolution, change.and_then(|change| self.spent.find(&change)))
+        {
+            known.exception = Some(Exception::Used(Box::new(approval)));
+            decision = decide(&review, &known.facts(&settings));
         }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&decision);
@@ -87,6 +103,14 @@ impl Cluster {
         }
         false
     }
+}
+
+/// The approval that a decision used up.
+fn used_up(decision: &Decision) -> Option<&Approval> {
+    decision.effects.iter().find_map(|effect| match effect {
+        Effect::ConsumeOnce { approval, .. } => Some(&**approval),
+        _ => None,
+    })
 }
 
 /// Whether a decision must not rest on a cache: a stale one must never block, nor report, what is legitimate.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -26,6 +29,7 @@ use crate::{
     kinds::{Kind, Kinds, UnknownKind},
     namespaces::Namespaces,
     pending::Pending,
+    spent::Spent,
 };
 
 /// How long a parent that has not shown up in its watch is waited for before it is read live.
@@ -50,6 +54,9 @@ pub struct Cluster {
     pub kinds: Kinds,
     pub(crate) pending: Pending,
     pub(crate) events: Events,
+    pub(crate) spent: Spent,
+    /// Whether the policies have been read, or there are certainly none.
+    pub(crate) policies_known: AtomicBool,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Arc<Index>>>,
     /// Those that must be filled before decisions are made.
@@ -79,6 +86,8 @@ impl Cluster {
             events: Events::new(client.clone()),
             client,
             pending: Pending::default(),
+            spent: Spent::default(),
+            policies_known: AtomicBool::new(false),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
             required: RwLock::default(),
@@ -155,7 +164,9 @@ impl Cluster {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
-        self.namespaces.is_synced() && required.iter().all(|index| index.health().synced)
+        self.policies_known.load(Ordering::Relaxed)
+            && self.namespaces.is_synced()
+            && required.iter().all(|index| index.health().synced)
     }
 
     /// How the indexes are doing.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kausality_api::annotation::SETTLED;
-use kausality_core::{Decision, Drift, decision::Effect, summary::ObjectId};
+use kausality_core::{Decision, Drift, Summary, decision::Effect, summary::ObjectId};
 use kube::{
     api::{Patch, PatchParams},
     core::DynamicObject,
@@ -16,12 +16,19 @@ use serde_json::json;
 use crate::{
     cluster::Cluster,
     index::Sight,
+    kinds::UnknownKind,
     pending::{Annotations, Until, Waiting},
 };
 
 /// What a status update showed is written once its object has been quiet for so long: a write in between would
 /// make the controller's own next write fail.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// An object that is never quiet gets what its status updates showed after this time all the same.
+const NEVER_QUIET: Duration = Duration::from_secs(15);
+
+/// How long a write may take.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long a `scale` may take to be stored after it was allowed.
 const SCALE_PATIENCE: Duration = Duration::from_secs(3);
@@ -66,7 +73,7 @@ impl Cluster {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for (uid, waiting) in self.pending.ripe(QUIET) {
+            for (uid, waiting) in self.pending.ripe(QUIET, NEVER_QUIET) {
                 self.record_one(&uid, &waiting).await;
             }
         }
@@ -74,7 +81,11 @@ impl Cluster {
 
     async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
-        let Ok(kind) = kind else { return self.pending.done(uid, annotations) };
+        let kind = match kind {
+            Ok(kind) => kind,
+            Err(UnknownKind::NotServed(_)) => return self.pending.done(uid, Until::Quiet, annotations),
+            Err(UnknownKind::Failed(..)) => return,
+        };
         let stored = match self.watch(&kind).look(&object.namespace, &object.name, uid) {
             Sight::Here(stored) => Some(stored),
             Sight::Departed => None,
@@ -92,43 +103,66 @@ impl Cluster {
             current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
         });
         if kept || self.write(uid, object, &current).await {
-            self.pending.done(uid, annotations);
+            self.pending.done(uid, Until::Quiet, annotations);
         }
     }
 
-    /// Writes what a `scale` did once it has happened: earlier, the write would make it fail.
+    /// Writes what a `scale` did once it has happened: earlier, the write would make it fail. Goes on until nothing is
+    /// left to write: more may come meanwhile.
     async fn record_scale(&self, uid: &str) {
-        let deadline = Instant::now() + SCALE_PATIENCE;
-        while let Some(Waiting { object, annotations, generation, .. }) = self.pending.get(uid) {
-            let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
-            let Ok(kind) = kind else { return self.pending.done(uid, &annotations) };
-            let index = self.watch(&kind);
-            let left = deadline.checked_duration_since(Instant::now());
-            let seen = match index.look(&object.namespace, &object.name, uid) {
-                Sight::Here(seen) => Some(seen),
-                // The watch may have stalled: ask once.
-                _ if left.is_none() => {
-                    self.read(&kind, &object.namespace, &object.name).await.ok().flatten().map(Arc::new)
+        while let Some(Waiting { object, annotations, generation, since, .. }) =
+            self.pending.get(uid, Until::Scaled)
+        {
+            let left = (since + SCALE_PATIENCE).checked_duration_since(Instant::now());
+            if self.has_scaled(uid, &object, generation, left).await {
+                if self.write(uid, &object, &annotations).await || left.is_none() {
+                    self.pending.done(uid, Until::Scaled, &annotations);
                 }
-                _ => None,
-            };
-            if seen.is_some_and(|seen| seen.uid == uid && seen.generation > generation) {
-                self.write(uid, &object, &annotations).await;
-                return self.pending.done(uid, &annotations);
+            } else if left.is_none() {
+                // It was denied by somebody else, or failed.
+                self.pending.done(uid, Until::Scaled, &annotations);
             }
-            // It was denied by somebody else, or failed.
-            let Some(left) = left else { return self.pending.done(uid, &annotations) };
-            index.changed(left).await;
+        }
+    }
+
+    /// Whether an object has left this generation; waits for its watch to tell, while there is time, and else asks.
+    async fn has_scaled(
+        &self,
+        uid: &str,
+        object: &ObjectId,
+        generation: Option<i64>,
+        left: Option<Duration>,
+    ) -> bool {
+        let Ok(kind) = self.kinds.of_kind(&object.api_version, &object.kind).await else { return false };
+        let index = self.watch(&kind);
+        let scaled = |seen: &Summary| seen.uid == uid && seen.generation > generation;
+        match (index.look(&object.namespace, &object.name, uid), left) {
+            (Sight::Here(seen), _) if scaled(&seen) => true,
+            (_, Some(left)) => {
+                index.changed(left).await;
+                false
+            }
+            (_, None) => {
+                let seen = self.read(&kind, &object.namespace, &object.name).await;
+                seen.is_ok_and(|seen| seen.is_some_and(|seen| scaled(&seen)))
+            }
         }
     }
 
     async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) -> bool {
-        let written = self.annotate(object, uid, None, annotations).await;
-        match &written {
-            Ok(()) => self.pending.done(uid, annotations),
-            Err(error) => tracing::warn!(%object, %error, "annotations could not be recorded"),
+        let written =
+            tokio::time::timeout(WRITE_DEADLINE, self.annotate(object, uid, None, annotations)).await;
+        match written {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%object, %error, "annotations could not be recorded");
+                false
+            }
+            Err(_) => {
+                tracing::warn!(%object, "annotations could not be recorded: no answer");
+                false
+            }
         }
-        written.is_ok()
     }
 
     /// Writes annotations to the object with this uid; at this version only, if one is given.

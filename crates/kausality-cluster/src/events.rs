@@ -22,8 +22,14 @@ impl Events {
     /// Tells the parent of a drift about it.
     pub(crate) async fn publish(&self, drift: &Drift, denied: bool) -> Result<(), kube::Error> {
         let spec = &drift.report.spec;
-        let (reason, done) =
-            if denied { ("DriftDenied", "was kept from changing") } else { ("DriftDetected", "changed") };
+        let (reason, done) = match (denied, spec.request.operation.as_str()) {
+            (true, "CREATE") => ("DriftDenied", "was kept from creating"),
+            (true, "DELETE") => ("DriftDenied", "was kept from deleting"),
+            (true, _) => ("DriftDenied", "was kept from changing"),
+            (false, "CREATE") => ("DriftDetected", "created"),
+            (false, "DELETE") => ("DriftDetected", "deleted"),
+            (false, _) => ("DriftDetected", "changed"),
+        };
         let changes = drift.diff.limited(5).to_string().replace('\n', "; ");
         let note = format!(
             "drift {}: {} {done} {} {}, although nobody changed this object: {changes}",

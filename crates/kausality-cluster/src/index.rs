@@ -20,6 +20,9 @@ const MAX_DEPARTED: usize = 16_384;
 /// A watch that has been silent and broken for longer than this is not trusted.
 const MAX_OUTAGE: Duration = Duration::from_secs(5);
 
+/// A watch that fails says so at least this often: the longest pause between its attempts is half of it.
+const SURE_RECOVERY: Duration = Duration::from_secs(60);
+
 /// The objects of one kind. One watch writes, everybody reads.
 #[derive(Debug)]
 pub struct Index {
@@ -36,9 +39,18 @@ struct State {
     /// Objects of a list that is still being read.
     arriving: HashMap<Place, Arc<Summary>>,
     synced: bool,
-    /// Since when the watch does not work.
-    broken: Option<Instant>,
+    /// Since when the watch does not work, and when that showed last.
+    broken: Option<(Instant, Instant)>,
     last_event: Option<Instant>,
+}
+
+impl State {
+    /// How long the watch has not worked. It tells of every failure, and tries again within seconds: where none has
+    /// come for a while it works again, although nothing has happened to tell.
+    fn outage(&self) -> Option<Duration> {
+        let (since, last) = self.broken?;
+        (last.elapsed() < SURE_RECOVERY).then(|| since.elapsed())
+    }
 }
 
 type Place = (String, String);
@@ -87,7 +99,7 @@ impl Index {
     pub fn look(&self, namespace: &str, name: &str, uid: &str) -> Sight {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if !state.synced
-            || state.broken.is_some_and(|since| since.elapsed() > MAX_OUTAGE)
+            || state.outage().is_some_and(|outage| outage > MAX_OUTAGE)
             || state.objects.len() > MAX_OBJECTS
         {
             return Sight::Blind;
@@ -123,14 +135,14 @@ impl Index {
 
     /// A list begins: what comes until it ends replaces everything.
     pub fn begin(&self) {
-        self.update(|state| state.arriving.clear());
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.arriving.clear();
     }
 
     /// An object of a list that is being read.
     pub fn arrive(&self, summary: Summary) {
-        self.update(|state| {
-            state.arriving.insert(place(&summary), Arc::new(summary));
-        });
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.arriving.insert(place(&summary), Arc::new(summary));
     }
 
     /// The list is complete.
@@ -176,7 +188,9 @@ impl Index {
     /// The watch does not work. What is known goes stale from here.
     pub fn fail(&self) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.broken.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        let since = state.outage().and(state.broken).map_or(now, |(since, _)| since);
+        state.broken = Some((since, now));
     }
 
     /// How the index is doing.
@@ -186,7 +200,7 @@ impl Index {
         Health {
             objects: state.objects.len(),
             synced: state.synced,
-            outage: state.broken.map(|since| since.elapsed()),
+            outage: state.outage(),
             silence: state.last_event.map(|at| at.elapsed()),
         }
     }

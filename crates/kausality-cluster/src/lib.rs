@@ -23,6 +23,7 @@ mod namespaces;
 mod pending;
 pub mod policies;
 pub mod registration;
+mod spent;
 
 pub use cluster::{Cluster, Freshness, IndexHealth};
 pub use index::{Health, Index, Sight};

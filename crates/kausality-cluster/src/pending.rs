@@ -13,7 +13,7 @@ use kausality_api::{
     annotation::{CONTROLLERS, SETTLED},
     identity::{Hashes, UserHash},
 };
-use kausality_core::{Summary, summary::ObjectId};
+use kausality_core::{Summary, review, summary::ObjectId};
 
 /// What is held back for want of a place is held back no longer than this.
 const MAX_WAITING: usize = 10_000;
@@ -24,11 +24,11 @@ pub(crate) type Annotations = BTreeMap<String, Option<String>>;
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    waiting: Mutex<HashMap<String, Waiting>>,
+    waiting: Mutex<HashMap<(String, Until), Waiting>>,
 }
 
 /// What annotations wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Until {
     /// Their object is quiet.
     Quiet,
@@ -42,13 +42,26 @@ pub(crate) struct Waiting {
     pub annotations: Annotations,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
-    until: Until,
-    since: Instant,
+    /// When the first of them came.
+    first: Instant,
+    /// When the last of them came.
+    pub since: Instant,
+}
+
+impl Waiting {
+    /// The annotations that hold for the object at this generation: a change of intent takes the mark off, also one
+    /// back to the intent that it speaks of.
+    fn holding_at(&self, generation: Option<i64>) -> impl Iterator<Item = (&String, &Option<String>)> {
+        let void = move |key: &str, value: &Option<String>| {
+            key == SETTLED && value.is_some() && generation != self.generation
+        };
+        self.annotations.iter().filter(move |(key, value)| !void(key, value))
+    }
 }
 
 impl Pending {
-    /// Notes annotations that an object, named by its uid, must come to carry. Tells whether it is the first note on
-    /// that object.
+    /// Notes annotations that an object, named by its uid, must come to carry. Tells whether it is the first note of
+    /// this sort on that object.
     pub(crate) fn note(
         &self,
         object: &ObjectId,
@@ -58,15 +71,16 @@ impl Pending {
         until: Until,
     ) -> bool {
         let mut waiting = self.lock();
-        let first = !waiting.contains_key(uid);
+        let key = (uid.to_owned(), until);
+        let first = !waiting.contains_key(&key);
         if waiting.len() >= MAX_WAITING && first {
             return false;
         }
-        let entry = waiting.entry(uid.to_owned()).or_insert_with(|| Waiting {
+        let entry = waiting.entry(key).or_insert_with(|| Waiting {
             object: object.clone(),
             annotations: Annotations::new(),
             generation,
-            until,
+            first: Instant::now(),
             since: Instant::now(),
         });
         if entry.generation != generation {
@@ -85,45 +99,67 @@ impl Pending {
     }
 
     /// What waits for an object.
-    pub(crate) fn get(&self, uid: &str) -> Option<Waiting> {
-        self.lock().get(uid).cloned()
+    pub(crate) fn get(&self, uid: &str, until: Until) -> Option<Waiting> {
+        self.lock().get(&(uid.to_owned(), until)).cloned()
+    }
+
+    /// All that waits for an object, whatever for.
+    fn all(&self, uid: &str) -> Vec<Waiting> {
+        let waiting = self.lock();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        let both = [Until::Quiet, Until::Scaled].into_iter();
+        both.filter_map(|until| waiting.get(&(uid.to_owned(), until)).cloned()).collect()
     }
 
     /// An object as it will be once everything is written.
     pub(crate) fn over(&self, summary: Arc<Summary>) -> Arc<Summary> {
-        let waiting = self.lock();
-        let Some(waiting) = waiting.get(&summary.uid) else { return summary };
+        let waiting = self.all(&summary.uid);
+        if waiting.is_empty() {
+            return summary;
+        }
         let mut dressed = Summary::clone(&summary);
-        for (key, value) in &waiting.annotations {
-            // A change of intent takes the mark off, also one back to the intent that it speaks of.
-            if key == SETTLED && value.is_some() && summary.generation != waiting.generation {
-                continue;
-            }
+        for (key, value) in waiting.iter().flat_map(|waiting| waiting.holding_at(summary.generation)) {
             dressed.annotate(key, value.as_deref());
         }
         Arc::new(dressed)
     }
 
-    /// What has waited for its object to be quiet for at least so long, by uid.
-    pub(crate) fn ripe(&self, age: Duration) -> Vec<(String, Waiting)> {
-        let waiting = self.lock();
-        let is_ripe = |entry: &Waiting| entry.until == Until::Quiet && entry.since.elapsed() >= age;
-        let ripe = waiting.iter().filter(|(_, entry)| is_ripe(entry));
-        ripe.map(|(uid, entry)| (uid.clone(), entry.clone())).collect()
-    }
-
-    /// Lets go of what has been written, unless more has come since.
-    pub(crate) fn done(&self, uid: &str, written: &Annotations) {
-        let mut waiting = self.lock();
-        if let Some(entry) = waiting.get_mut(uid) {
-            entry.annotations.retain(|key, value| written.get(key) != Some(value));
-            if entry.annotations.is_empty() {
-                waiting.remove(uid);
+    /// Gives a review's copy of an object the annotations that wait for it.
+    pub(crate) fn dress(&self, object: &mut review::Object<'_>) {
+        let generation = object.metadata.generation;
+        let waiting = self.all(&object.metadata.uid);
+        for (key, value) in waiting.iter().flat_map(|waiting| waiting.holding_at(generation)) {
+            match value {
+                Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
+                None => object.metadata.annotations.remove(key),
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    /// What has waited for its object to be quiet for so long, by uid; or for so much longer that it never will be.
+    pub(crate) fn ripe(&self, quiet: Duration, at_most: Duration) -> Vec<(String, Waiting)> {
+        let waiting = self.lock();
+        let is_ripe = |entry: &Waiting| entry.since.elapsed() >= quiet || entry.first.elapsed() >= at_most;
+        let ripe = waiting.iter().filter(|((_, until), entry)| *until == Until::Quiet && is_ripe(entry));
+        ripe.map(|((uid, _), entry)| (uid.clone(), entry.clone())).collect()
+    }
+
+    /// Lets go of what has been written, unless more has come since.
+    pub(crate) fn done(&self, uid: &str, until: Until, written: &Annotations) {
+        let mut waiting = self.lock();
+        let key = (uid.to_owned(), until);
+        if let Some(entry) = waiting.get_mut(&key) {
+            entry.annotations.retain(|key, value| written.get(key) != Some(value));
+            entry.first = Instant::now();
+            if entry.annotations.is_empty() {
+                waiting.remove(&key);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Until), Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

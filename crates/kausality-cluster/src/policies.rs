@@ -1,6 +1,10 @@
 //! `Kausality` policies, from a watch.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures::StreamExt;
 use kausality_api::{API_VERSION, policy::Kausality};
@@ -14,10 +18,13 @@ use kube::{
     },
 };
 
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, kinds::UnknownKind};
 
 /// How often it is looked whether policies are served, while they are not.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How soon it is tried again after the API server did not answer.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Keeps the cluster's policies up to date, for ever. Where the kind is not served there are none; policies from
 /// elsewhere (`fixed`) always hold.
@@ -25,9 +32,15 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
     let kind = loop {
         match cluster.kinds.of_resource(API_VERSION, "kausalities").await {
             Ok(kind) => break kind,
-            Err(error) => tracing::debug!(%error, "no policies"),
+            Err(UnknownKind::NotServed(_)) => {
+                cluster.policies_known.store(true, Ordering::Relaxed);
+                tokio::time::sleep(LOOK).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "policies cannot be looked for");
+                tokio::time::sleep(RETRY).await;
+            }
         }
-        tokio::time::sleep(LOOK).await;
     };
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
@@ -58,6 +71,7 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
         }
         let all = fixed.iter().cloned().chain(known.values().cloned()).collect();
         cluster.set_policies(Policies::new(all));
+        cluster.policies_known.store(true, Ordering::Relaxed);
     }
 }
 

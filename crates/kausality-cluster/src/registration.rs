@@ -31,7 +31,8 @@ pub struct Registration {
 /// everything they want is in the spec. Where a Deployment carries approvals or rejections, other annotations
 /// matter too: they bump its generation.
 const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
-    || !(request.resource.group in ['apps', 'batch']) || object.spec != oldObject.spec \
+    || !(request.resource.group in ['apps', 'batch']) \
+    || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
     || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
         k in ['kausality.io/approvals', 'kausality.io/rejections'] \
         || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
-use kausality_api::{mode::Mode, selector::Labels};
+use kausality_api::{approval::Approval, mode::Mode, selector::Labels};
 
 use crate::{
     annotations,
@@ -149,6 +149,8 @@ pub enum Exception {
     Approval(String),
     /// An active `UpgradeAllowance`, as `Kind/name`.
     Upgrade(String),
+    /// An approval for once that has been used up for this very change, which comes again since it has not happened.
+    Used(Box<Approval>),
 }
 
 /// What must be known before a request can be decided.

@@ -70,6 +70,7 @@ impl Resolution {
             Self::Approved(_) => "approved",
             Self::Excepted(Exception::Approval(_)) => "policy",
             Self::Excepted(Exception::Upgrade(_)) => "upgrade",
+            Self::Excepted(Exception::Used(_)) => "approved",
             Self::Logged => "logged",
             Self::Blocked => "blocked",
             Self::ParentGone => "parent-gone",
@@ -80,12 +81,8 @@ impl Resolution {
     /// What the trace records of it.
     pub(crate) fn hop_approval(&self) -> Option<HopApproval> {
         match self {
-            Self::Approved(Used { approval, .. }) => Some(HopApproval {
-                mode: Some(approval.mode),
-                policy: None,
-                by: approval.by.clone(),
-                reason: approval.reason.clone(),
-            }),
+            Self::Approved(Used { approval, .. }) => Some(hop(approval)),
+            Self::Excepted(Exception::Used(approval)) => Some(hop(approval)),
             Self::Excepted(Exception::Approval(policy) | Exception::Upgrade(policy)) => {
                 Some(HopApproval { mode: None, policy: Some(policy.clone()), by: None, reason: None })
             }
@@ -97,6 +94,15 @@ impl Resolution {
 impl fmt::Display for Resolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+fn hop(approval: &Approval) -> HopApproval {
+    HopApproval {
+        mode: Some(approval.mode),
+        policy: None,
+        by: approval.by.clone(),
+        reason: approval.reason.clone(),
     }
 }
 
@@ -264,10 +270,15 @@ impl Passage<'_> {
     }
 
     fn exception(&self, explanation: &mut Explanation) -> Option<Resolution> {
+        if let Some(Exception::Used(_)) = self.exception {
+            explanation.saw(Rule::Approval, "one was used up for this very change a moment ago");
+            explanation.decided_by(Rule::Approval);
+            return self.exception.cloned().map(Resolution::Excepted);
+        }
         let (policy, upgrade) = match self.exception {
             Some(Exception::Approval(name)) => (Some(name), None),
             Some(Exception::Upgrade(name)) => (None, Some(name)),
-            None => (None, None),
+            Some(Exception::Used(_)) | None => (None, None),
         };
         for (rule, name) in [(Rule::Policy, policy), (Rule::Upgrade, upgrade)] {
             match name {

@@ -33,11 +33,12 @@
 //!     "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}}}"#;
 //! let review = Review::parse(review)?;
 //! let settings = Settings::default();
-//! let decision = decide(&review, &Facts::new("2026-01-24T10:30:00Z".parse()?, &settings));
+//! let now = "2026-01-24T10:30:00Z".parse().unwrap();
+//! let decision = decide(&review, &Facts::new(now, &settings));
 //!
 //! assert!(decision.verdict.is_allowed());
 //! assert_eq!(decision.trace.unwrap().hops()[0].user, "alice");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), kausality_core::review::BadReview>(())
 //! ```
 
 pub mod actor;

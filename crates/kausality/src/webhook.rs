@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use kausality_cluster::{Cluster, policies, registration::Registration};
 use kausality_core::{Settings, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
@@ -73,6 +73,10 @@ pub struct Webhook {
     #[arg(long, value_name = "URL", requires = "register")]
     url: Option<String>,
 
+    /// What becomes of requests while the webhook does not answer [default: Fail in enforce mode, Ignore in log mode]
+    #[arg(long, value_enum, requires = "register")]
+    failure_policy: Option<FailurePolicy>,
+
     /// The CA that signed the certificate, PEM, for the API server to trust it when registering
     #[arg(long, value_name = "FILE", requires = "register")]
     ca_bundle_file: Option<PathBuf>,
@@ -84,6 +88,17 @@ pub struct Webhook {
     /// How long requests are served on after the signal to stop, so that clients can look elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_delay: u64,
+}
+
+/// As Kubernetes writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailurePolicy {
+    /// They fail
+    #[value(name = "Fail")]
+    Fail,
+    /// They pass
+    #[value(name = "Ignore")]
+    Ignore,
 }
 
 impl Webhook {
@@ -141,14 +156,23 @@ impl Webhook {
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
             ca_pem,
             resources,
-            fail_closed: matches!(self.default_mode, ModeArgument::Enforce),
+            fail_closed: match self.failure_policy {
+                Some(policy) => policy == FailurePolicy::Fail,
+                None => matches!(self.default_mode, ModeArgument::Enforce),
+            },
             excluded_namespaces: self.exclude_namespaces.clone(),
         });
         let stop = async {
-            if let Some(registration) = &registration {
-                register_when_ready(registration, &cluster, client.clone()).await;
+            let register = async {
+                if let Some(registration) = &registration {
+                    register_when_ready(registration, &cluster, client.clone()).await;
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = interrupted() => {}
+                () = register => {}
             }
-            interrupted().await;
             if let Some(registration) = &registration
                 && let Err(error) = registration.remove(client.clone()).await
             {
@@ -208,9 +232,13 @@ async fn register_when_ready(registration: &Registration, cluster: &Arc<Cluster>
     while !cluster.is_synced() {
         ticks.tick().await;
     }
-    match registration.apply(client).await {
-        Ok(()) => tracing::info!(url = registration.url, "registered"),
-        Err(error) => tracing::error!(%error, "cannot register with the API server"),
+    let mut attempts = tokio::time::interval(Duration::from_secs(2));
+    loop {
+        attempts.tick().await;
+        match registration.apply(client.clone()).await {
+            Ok(()) => break tracing::info!(url = registration.url, "registered"),
+            Err(error) => tracing::error!(%error, "cannot register with the API server: trying again"),
+        }
     }
 }
 

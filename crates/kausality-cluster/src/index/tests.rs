@@ -80,9 +80,19 @@ fn a_broken_watch_is_trusted_for_a_while_only() {
     index.apply(summary("a", "1"));
     index.fail();
     check(&index, "a", "1", "here 1");
-    index.state.write().unwrap().broken = Instant::now().checked_sub(MAX_OUTAGE * 2);
+    let earlier = |by| Instant::now().checked_sub(by).unwrap();
+    index.state.write().unwrap().broken = Some((earlier(MAX_OUTAGE * 2), Instant::now()));
     check(&index, "a", "1", "blind");
     assert!(index.health().outage.is_some());
+    // A list that begins is no list that has arrived.
+    index.begin();
+    index.arrive(summary("b", "2"));
+    check(&index, "a", "1", "blind");
+    // No failure for long enough: it works again.
+    index.state.write().unwrap().broken = Some((earlier(SURE_RECOVERY * 2), earlier(SURE_RECOVERY)));
+    check(&index, "a", "1", "here 1");
+    index.fail();
+    check(&index, "a", "1", "here 1");
     index.apply(summary("a", "1"));
     check(&index, "a", "1", "here 1");
     assert!(index.health().outage.is_none());
