@@ -18,7 +18,6 @@ use kausality_core::{
 use crate::{
     cluster::{Cluster, Freshness},
     index::Sight,
-    spent::Change,
 };
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
@@ -42,12 +41,10 @@ impl Cluster {
         let settings = self.settings();
         let mut known = self.know(&review.request, Freshness::Cached).await;
         let mut decision = decide(&review, &known.facts(&settings));
-        if must_confirm(&decision) {
-            // Mostly it is the watch that lags behind: a moment saves a live read.
-            if self.catches_up(&known).await {
-                known = self.know(&review.request, Freshness::Cached).await;
-                decision = decide(&review, &known.facts(&settings));
-            }
+        // Mostly it is the watch that lags behind: a moment saves a live read.
+        if must_confirm(&decision) && self.catches_up(&known).await {
+            known = self.know(&review.request, Freshness::Cached).await;
+            decision = decide(&review, &known.facts(&settings));
         }
         if must_confirm(&decision) {
             known = self.know(&review.request, Freshness::Live).await;
@@ -63,12 +60,10 @@ impl Cluster {
             decision = decide(&review, &known.facts(&settings));
             attempts += 1;
         }
-        let change = Change::of(&review.request);
-        if let (Some(change), Some(approval)) = (&change, used_up(&decision)) {
-            self.spent.note(change.clone(), approval.clone());
-        }
-        if let (Resolution::Blocked, Some(approval)) =
-            (&decision.resolution, change.and_then(|change| self.spent.find(&change)))
+        if let Some(approval) = used_up(&decision) {
+            self.spent.note(&review.request, approval);
+        } else if decision.resolution == Resolution::Blocked
+            && let Some(approval) = self.spent.again(&review.request)
         {
             known.exception = Some(Exception::Used(Box::new(approval)));
             decision = decide(&review, &known.facts(&settings));

@@ -79,6 +79,18 @@ impl Cluster {
         }
     }
 
+    /// Writes what still waits, quiet or not: nobody will do it later.
+    pub async fn flush(&self, deadline: Duration) {
+        let all = async {
+            for (uid, waiting) in self.pending.ripe(Duration::ZERO, Duration::ZERO) {
+                self.record_one(&uid, &waiting).await;
+            }
+        };
+        if tokio::time::timeout(deadline, all).await.is_err() {
+            tracing::warn!("not everything that status updates showed could be recorded before the end");
+        }
+    }
+
     async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = match kind {

@@ -21,47 +21,65 @@ const MAX_SPENT: usize = 1024;
 /// A change of one object from one intent to another: once it has happened, it cannot happen again from there. The
 /// creation of an object is none: it can.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+struct Change {
     uid: String,
     from: IntentHash,
     to: Option<IntentHash>,
 }
 
-impl Change {
-    pub(crate) fn of(request: &Request<'_>) -> Option<Self> {
-        let old = request
-            .old_object
-            .as_ref()
-            .filter(|_| request.sub_resource.is_empty() && !request.is_dry_run())?;
-        Some(Self {
-            uid: old.metadata.uid.to_string(),
-            from: IntentHash::of(&old.intent),
-            to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
-        })
-    }
+/// A change, and the version of the object that it starts from.
+fn change(request: &Request<'_>) -> Option<(Change, String)> {
+    let old =
+        request.old_object.as_ref().filter(|_| request.sub_resource.is_empty() && !request.is_dry_run())?;
+    let change = Change {
+        uid: old.metadata.uid.to_string(),
+        from: IntentHash::of(&old.intent),
+        to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
+    };
+    Some((change, old.metadata.resource_version.to_string()))
 }
 
-/// What was used up, and for which change.
+/// An approval that was used up.
+#[derive(Debug)]
+struct Use {
+    at: Instant,
+    change: Change,
+    /// The version from which it was last tried. Storage lets one write pass from each, so one review will do.
+    resource_version: String,
+    approval: Approval,
+}
+
+/// Approvals that were used up a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    recent: Mutex<VecDeque<(Instant, Change, Approval)>>,
+    recent: Mutex<VecDeque<Use>>,
 }
 
 impl Spent {
-    /// Notes that an approval was used up for a change.
-    pub(crate) fn note(&self, change: Change, approval: Approval) {
+    /// Notes that an approval was used up for a request.
+    pub(crate) fn note(&self, request: &Request<'_>, approval: &Approval) {
+        let Some((change, resource_version)) = change(request) else { return };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() >= MAX_SPENT {
             recent.pop_front();
         }
-        recent.push_back((Instant::now(), change, approval));
+        recent.push_back(Use { at: Instant::now(), change, resource_version, approval: approval.clone() });
     }
 
-    /// The approval that was used up for this very change a moment ago.
-    pub(crate) fn find(&self, change: &Change) -> Option<Approval> {
+    /// The approval that was used up for this very change a moment ago, if this is the first time that it comes from
+    /// another version of the object.
+    pub(crate) fn again(&self, request: &Request<'_>) -> Option<Approval> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.retain(|(at, ..)| at.elapsed() < MEMORY);
-        recent.iter().find(|(_, spent, _)| spent == change).map(|(.., approval)| approval.clone())
+        recent.retain(|used| used.at.elapsed() < MEMORY);
+        if recent.is_empty() {
+            return None;
+        }
+        let (change, resource_version) = change(request)?;
+        let used = recent
+            .iter_mut()
+            .find(|used| used.change == change && used.resource_version != resource_version)?;
+        used.resource_version = resource_version;
+        Some(used.approval.clone())
     }
 }
 
@@ -71,29 +89,41 @@ mod tests {
 
     use super::*;
 
-    fn change(operation: &str, objects: &str) -> Option<Change> {
-        let review = format!(
+    fn review(operation: &str, objects: &str) -> String {
+        format!(
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"operation":"{operation}",
             "kind":{{"kind":"A"}},"resource":{{"resource":"as"}},{objects}}}}}"#
-        );
-        Change::of(&Review::parse(review.as_bytes()).unwrap().request)
+        )
+    }
+
+    fn update(uid: &str, version: u8, from: u8, to: u8) -> String {
+        let object = |size: u8| {
+            format!(
+                r#"{{"metadata":{{"uid":"{uid}","resourceVersion":"{version}"}},"spec":{{"size":{size}}}}}"#
+            )
+        };
+        review("UPDATE", &format!(r#""oldObject":{},"object":{}"#, object(from), object(to)))
+    }
+
+    fn comes_again(spent: &Spent, review: &str) -> bool {
+        spent.again(&Review::parse(review.as_bytes()).unwrap().request).is_some()
     }
 
     #[test]
-    fn the_same_change_of_the_same_object_is_known_again() {
+    fn the_same_change_may_come_again_once_from_each_version() {
         let approval: Approval =
             serde_json::from_str(r#"{"apiVersion":"v1","kind":"A","name":"a","generation":1}"#).unwrap();
-        let update = |uid: &str, from: u8, to: u8| {
-            let object = |size: u8| format!(r#"{{"metadata":{{"uid":"{uid}"}},"spec":{{"size":{size}}}}}"#);
-            change("UPDATE", &format!(r#""oldObject":{},"object":{}"#, object(from), object(to)))
-        };
         let spent = Spent::default();
-        spent.note(update("u", 1, 2).unwrap(), approval.clone());
-        assert_eq!(spent.find(&update("u", 1, 2).unwrap()), Some(approval));
+        spent.note(&Review::parse(update("u", 7, 1, 2).as_bytes()).unwrap().request, &approval);
+        assert!(!comes_again(&spent, &update("u", 7, 1, 2)), "somebody else's, from the same version");
+        assert!(comes_again(&spent, &update("u", 8, 1, 2)), "the same, after a conflict");
+        assert!(!comes_again(&spent, &update("u", 8, 1, 2)));
         // Once it has happened it starts from elsewhere; and others are others.
-        for other in [update("u", 2, 2), update("u", 1, 3), update("v", 1, 2)] {
-            assert_eq!(spent.find(&other.unwrap()), None);
-        }
-        assert_eq!(change("CREATE", r#""object":{"spec":{"size":1}}"#), None);
+        assert!(!comes_again(&spent, &update("u", 9, 2, 2)));
+        assert!(!comes_again(&spent, &update("u", 9, 1, 3)));
+        assert!(!comes_again(&spent, &update("v", 9, 1, 2)));
+        let create = review("CREATE", r#""object":{"spec":{"size":1}}"#);
+        spent.note(&Review::parse(create.as_bytes()).unwrap().request, &approval);
+        assert!(!comes_again(&spent, &create));
     }
 }

@@ -90,6 +90,9 @@ pub struct Webhook {
     shutdown_delay: u64,
 }
 
+/// How long the last records may take at the end.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
+
 /// As Kubernetes writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailurePolicy {
@@ -181,6 +184,7 @@ impl Webhook {
             }
         };
         server.run(stop).await;
+        cluster.flush(FLUSH_DEADLINE).await;
         Ok(ExitCode::SUCCESS)
     }
 
