@@ -1,7 +1,5 @@
 //! The pipeline: from a request and the facts about it to a decision.
 
-use std::collections::BTreeMap;
-
 use kausality_api::{
     identity::UserHash,
     text::{plain, shorten},
@@ -11,10 +9,8 @@ use crate::{
     answer,
     class::Class,
     decision::{Decision, Verdict},
-    explain::{Explanation, Rule},
+    explain::Rule,
     facts::Facts,
-    gate::Resolution,
-    patch::Patch,
     review::{Metadata, Request, Review},
 };
 
@@ -53,24 +49,7 @@ struct Draft {
 
 impl Draft {
     fn new(class: Class) -> Self {
-        Self {
-            decision: Decision {
-                class,
-                actor: None,
-                phase: None,
-                settled: None,
-                cause: None,
-                mode: None,
-                resolution: Resolution::Passed,
-                verdict: Verdict::Allow,
-                patch: Patch::default(),
-                warnings: Vec::new(),
-                audit: BTreeMap::new(),
-                effects: Vec::new(),
-                trace: None,
-                explanation: Explanation::default(),
-            },
-        }
+        Self { decision: Decision::allow(class) }
     }
 
     fn saw(&mut self, rule: Rule, finding: impl Into<String>) {

@@ -48,6 +48,29 @@ pub struct Decision {
     pub explanation: Explanation,
 }
 
+impl Decision {
+    /// The decision that allows a request of this sort and says nothing about it.
+    #[must_use]
+    pub fn allow(class: Class) -> Self {
+        Self {
+            class,
+            actor: None,
+            phase: None,
+            settled: None,
+            cause: None,
+            mode: None,
+            resolution: Resolution::Passed,
+            verdict: Verdict::Allow,
+            patch: Patch::default(),
+            warnings: Vec::new(),
+            audit: BTreeMap::new(),
+            effects: Vec::new(),
+            trace: None,
+            explanation: Explanation::default(),
+        }
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

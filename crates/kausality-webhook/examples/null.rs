@@ -6,12 +6,10 @@
 //!
 //! writes the CA that clients must trust to `ca.crt`, and serves until it is interrupted.
 
-use std::{collections::BTreeMap, env, fs, net::SocketAddr};
+use std::{env, fs, net::SocketAddr};
 
 use anyhow::Context;
-use kausality_core::{
-    Decision, class::Class, decision::Verdict, explain::Explanation, gate::Resolution, patch::Patch,
-};
+use kausality_core::{Decision, class::Class};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 
 /// Allows everything.
@@ -37,22 +35,7 @@ fn uid(review: &[u8]) -> Option<&str> {
 }
 
 fn allowed() -> Decision {
-    Decision {
-        class: Class::Ignored,
-        actor: None,
-        phase: None,
-        settled: None,
-        cause: None,
-        mode: None,
-        resolution: Resolution::Passed,
-        verdict: Verdict::Allow,
-        patch: Patch::default(),
-        warnings: Vec::new(),
-        audit: BTreeMap::new(),
-        effects: Vec::new(),
-        trace: None,
-        explanation: Explanation::default(),
-    }
+    Decision::allow(Class::Ignored)
 }
 
 #[tokio::main]

@@ -1,26 +1,11 @@
-use kausality_core::{class::Class, explain::Explanation, gate::Resolution, patch::Patch};
+use kausality_core::{class::Class, patch::Patch};
 use serde_json::Value;
 
 use super::*;
 
 /// A decision that allows and says nothing, to be filled in.
 fn silent() -> Decision {
-    Decision {
-        class: Class::Ignored,
-        actor: None,
-        phase: None,
-        settled: None,
-        cause: None,
-        mode: None,
-        resolution: Resolution::Passed,
-        verdict: Verdict::Allow,
-        patch: Patch::default(),
-        warnings: Vec::new(),
-        audit: BTreeMap::new(),
-        effects: Vec::new(),
-        trace: None,
-        explanation: Explanation::default(),
-    }
+    Decision::allow(Class::Ignored)
 }
 
 fn denied(code: u16, reason: &'static str, message: &str) -> Decision {
