@@ -40,6 +40,7 @@ mod key;
 mod path;
 mod redact;
 mod render;
+pub mod schema;
 mod scope;
 
 pub use diff::{Change, Diff, Leaf};
