@@ -20,6 +20,9 @@ use crate::{
     index::Sight,
 };
 
+/// How long a decision may take: less than the server gives it, and the API server the server.
+const TIME: Duration = Duration::from_secs(6);
+
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
 
@@ -39,23 +42,24 @@ impl Cluster {
             self.pending.dress(old);
         }
         let settings = self.settings();
-        let mut known = self.know(&review.request, Freshness::Cached).await;
+        let until = Instant::now() + TIME;
+        let mut known = self.know(&review.request, Freshness::Cached, until).await;
         let mut decision = decide(&review, &known.facts(&settings));
         // Mostly it is the watch that lags behind: a moment saves a live read.
         if must_confirm(&decision) && self.catches_up(&known).await {
-            known = self.know(&review.request, Freshness::Cached).await;
+            known = self.know(&review.request, Freshness::Cached, until).await;
             decision = decide(&review, &known.facts(&settings));
         }
         if must_confirm(&decision) {
-            known = self.know(&review.request, Freshness::Live).await;
+            known = self.know(&review.request, Freshness::Live, until).await;
             decision = decide(&review, &known.facts(&settings));
         }
         let mut attempts = 1;
-        while let Err(why) = self.consume(&decision).await {
-            if attempts == MAX_ATTEMPTS {
+        while let Err(why) = self.consume(&decision, until).await {
+            if attempts == MAX_ATTEMPTS || Instant::now() >= until {
                 known.parent = KnownParent::Unreadable(format!("its approval could not be used up: {why}"));
             } else {
-                known = self.know(&review.request, Freshness::Live).await;
+                known = self.know(&review.request, Freshness::Live, until).await;
             }
             decision = decide(&review, &known.facts(&settings));
             attempts += 1;
@@ -68,6 +72,9 @@ impl Cluster {
             known.exception = Some(Exception::Used(Box::new(approval)));
             decision = decide(&review, &known.facts(&settings));
         }
+        if decision.verdict.is_allowed() && decision.cause.is_some() {
+            self.lately.note(&review.request);
+        }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&decision);
         }
@@ -78,6 +85,9 @@ impl Cluster {
 /// How long a watch is given to catch up before it is checked.
 const MOMENT: Duration = Duration::from_millis(25);
 
+/// How long it is given to show a change that was allowed here, and so is certain to be on its way, or to have failed.
+const WHILE: Duration = Duration::from_secs(1);
+
 impl Cluster {
     /// Whether the parent turns out to have changed within a moment.
     async fn catches_up(&self, known: &Known) -> bool {
@@ -86,7 +96,8 @@ impl Cluster {
             return false;
         };
         let index = self.watch(&kind);
-        let deadline = Instant::now() + MOMENT;
+        let under_way = self.lately.is_under_way(&summary.uid, &summary.resource_version);
+        let deadline = Instant::now() + if under_way { WHILE } else { MOMENT };
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
                 Sight::Here(now) if now.resource_version == summary.resource_version => {
@@ -110,5 +121,7 @@ fn used_up(decision: &Decision) -> Option<&Approval> {
 
 /// Whether a decision must not rest on a cache: a stale one must never block, nor report, what is legitimate.
 fn must_confirm(decision: &Decision) -> bool {
-    !decision.verdict.is_allowed() || decision.cause == Some(Cause::Drift)
+    !decision.verdict.is_allowed()
+        || decision.cause == Some(Cause::Drift)
+        || decision.resolution == Resolution::ParentGone
 }

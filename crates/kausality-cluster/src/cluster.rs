@@ -2,17 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use kausality_core::{
-    Known, KnownParent, Questions, ScaledObject, Settings, Summary, policy::Policies, questions,
+    Known, KnownParent, Namespace, Questions, ScaledObject, Settings, Summary, policy::Policies, questions,
     review::Request, summary::Owner,
 };
 use kube::{
@@ -21,19 +18,23 @@ use kube::{
     core::{ApiResource, DynamicObject},
 };
 use serde_json::json;
+use tokio::task::AbortHandle;
 
 use crate::{
     events::Events,
-    feed::{feed, summarise},
-    index::{Health, Index, Sight},
+    feed::feed,
+    index::{Index, Sight, summarise},
     kinds::{Kind, Kinds, UnknownKind},
-    namespaces::Namespaces,
+    lately::Lately,
+    namespaces::{self, Namespaces},
     pending::Pending,
+    policies,
+    pulse::Health,
     spent::Spent,
 };
 
 /// How long a parent that has not shown up in its watch is waited for before it is read live.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How long a live read may take.
 const READ_DEADLINE: Duration = Duration::from_millis(1500);
@@ -55,18 +56,24 @@ pub struct Cluster {
     pub(crate) pending: Pending,
     pub(crate) events: Events,
     pub(crate) spent: Spent,
-    /// Whether the policies have been read, or there are certainly none.
-    pub(crate) policies_known: AtomicBool,
+    pub(crate) lately: Lately,
+    pub(crate) policies: policies::Source,
     settings: ArcSwap<Settings>,
-    indexes: RwLock<HashMap<(String, String), Arc<Index>>>,
+    indexes: RwLock<HashMap<(String, String), Watched>>,
     /// Those that must be filled before decisions are made.
     required: RwLock<Vec<Arc<Index>>>,
     namespaces: Arc<Namespaces>,
 }
 
-/// How the index of one kind is doing, for metrics.
+/// An index, and the task that keeps it up to date.
+struct Watched {
+    index: Arc<Index>,
+    feeding: AbortHandle,
+}
+
+/// How the watch of one kind is doing, for metrics.
 #[derive(Clone, Debug)]
-pub struct IndexHealth {
+pub struct WatchHealth {
     /// The API group.
     pub group: String,
     /// The kind.
@@ -80,19 +87,24 @@ impl Cluster {
     #[must_use]
     pub fn new(client: Client, settings: Settings) -> Arc<Self> {
         let namespaces = Arc::new(Namespaces::default());
-        tokio::spawn(crate::namespaces::feed(client.clone(), namespaces.clone()));
-        Arc::new(Self {
+        let (api, fed) = (Api::all_with(client.clone(), &namespaces::resource()), namespaces.clone());
+        tokio::spawn(async move { feed(api, "namespaces", &fed.pulse, &*fed).await });
+        let cluster = Arc::new(Self {
             kinds: Kinds::new(client.clone()),
             events: Events::new(client.clone()),
             client,
             pending: Pending::default(),
             spent: Spent::default(),
-            policies_known: AtomicBool::new(false),
+            lately: Lately::default(),
+            policies: policies::Source::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
             required: RwLock::default(),
             namespaces,
-        })
+        });
+        let refreshing = cluster.clone();
+        tokio::spawn(async move { refreshing.kinds.refresh().await });
+        cluster
     }
 
     /// What holds for every decision now.
@@ -113,7 +125,7 @@ impl Cluster {
     /// # Errors
     /// If the API server does not tell.
     pub async fn salt(client: &Client) -> Result<Vec<u8>, kube::Error> {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &crate::namespaces::resource());
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &namespaces::resource());
         let namespace = api.get("kube-system").await?;
         Ok(namespace.metadata.uid.unwrap_or_default().into_bytes())
     }
@@ -139,23 +151,33 @@ impl Cluster {
     }
 
     /// Keeps an index of this kind from now on.
-    pub fn watch(&self, kind: &Kind) -> Arc<Index> {
+    pub fn watch(&self, kind: &Arc<Kind>) -> Arc<Index> {
         let key = (kind.resource.group.clone(), kind.resource.kind.clone());
-        if let Some(index) = self.indexes.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return index.clone();
+        let current = |watched: &&Watched| watched.index.kind == *kind;
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watched) = indexes.get(&key).filter(current) {
+            return watched.index.clone();
         }
+        drop(indexes);
         let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
-        let index = indexes.entry(key).or_insert_with(|| {
-            let index = Arc::new(Index::new(kind.clone()));
-            tokio::spawn(feed(self.client.clone(), index.clone()));
-            index
-        });
-        index.clone()
+        if let Some(watched) = indexes.get(&key).filter(current) {
+            return watched.index.clone();
+        }
+        let index = Arc::new(Index::new(kind.clone()));
+        let (api, fed) = (self.api(kind, ""), index.clone());
+        let feeding =
+            tokio::spawn(async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await });
+        let watched = Watched { index: index.clone(), feeding: feeding.abort_handle() };
+        if let Some(outdated) = indexes.insert(key, watched) {
+            // Its group prefers another version now.
+            outdated.feeding.abort();
+        }
+        index
     }
 
     /// Keeps an index of this kind, and is not synced before it is filled. Kinds that turn out to be needed later
     /// do not count: until they are filled, or where they may not be watched, their objects are read live.
-    pub fn require(&self, kind: &Kind) {
+    pub fn require(&self, kind: &Arc<Kind>) {
         let index = self.watch(kind);
         self.required.write().unwrap_or_else(PoisonError::into_inner).push(index);
     }
@@ -164,54 +186,84 @@ impl Cluster {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
-        self.policies_known.load(Ordering::Relaxed)
-            && self.namespaces.is_synced()
-            && required.iter().all(|index| index.health().synced)
+        self.policies.is_synced()
+            && self.namespaces.pulse.is_synced()
+            && required.iter().all(|index| index.is_synced())
     }
 
-    /// How the indexes are doing.
+    /// How the watches are doing.
     #[must_use]
-    pub fn health(&self) -> Vec<IndexHealth> {
+    pub fn health(&self) -> Vec<WatchHealth> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        let health = indexes.iter().map(|((group, kind), index)| IndexHealth {
-            group: group.clone(),
-            kind: kind.clone(),
-            health: index.health(),
+        let of = |group: &str, kind: &str, health| WatchHealth {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            health,
+        };
+        let health = indexes.iter().map(|((group, kind), watched)| of(group, kind, watched.index.health()));
+        let others = [
+            of("", "Namespace", self.namespaces.health()),
+            of(kausality_api::GROUP, "Kausality", self.policies.health()),
+        ];
+        // Namespaces may own objects too, and then have an index beside.
+        let others = others.into_iter().filter(|other| {
+            !indexes.contains_key(&(other.group.clone(), other.kind.clone()))
         });
-        health.collect()
+        health.chain(others.collect::<Vec<_>>()).collect()
     }
 
-    /// Finds out what a request's decision must know.
-    pub async fn know(&self, request: &Request<'_>, freshness: Freshness) -> Known {
+    /// Finds out what a request's decision must know, until the time is up. What could not be found out by then is
+    /// unreadable.
+    pub async fn know(&self, request: &Request<'_>, freshness: Freshness, until: Instant) -> Known {
         let Questions { parent, scaled, namespace } = questions(request, &self.settings());
-        let scaled = match scaled {
-            Some(target) => Some(self.scaled(&target, freshness).await),
-            None => None,
+        let (has_parent, is_scale) = (parent.is_some(), scaled.is_some());
+        let in_time = async {
+            let scaled = match scaled {
+                Some(target) => Some(self.scaled(&target, freshness).await),
+                None => None,
+            };
+            let owner = match &scaled {
+                Some(Ok(summary)) => summary.owner.clone(),
+                Some(Err(_)) => None,
+                None => parent,
+            };
+            let parent = match owner {
+                Some(owner) => self.parent(&owner, &request.namespace, freshness).await,
+                None => KnownParent::None,
+            };
+            (parent, scaled)
         };
-        let owner = match &scaled {
-            Some(Ok(summary)) => summary.owner.clone(),
-            Some(Err(_)) => None,
-            None => parent,
-        };
-        let parent = match owner {
-            Some(owner) => self.parent(&owner, &request.namespace, freshness).await,
-            None => KnownParent::None,
-        };
+        let late = || "the API server did not answer in time".to_owned();
+        let found = tokio::time::timeout_at(until.into(), in_time).await;
+        let (parent, scaled) = found.unwrap_or_else(|_| {
+            let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
+            (parent, is_scale.then(|| Err(late())))
+        });
         Known {
             now: Timestamp::now(),
             parent,
             scaled,
-            namespace: namespace.and_then(|name| self.namespaces.get(&name)),
+            namespace: match namespace {
+                Some(name) => self.namespace(&name, freshness, until).await,
+                None => None,
+            },
             exception: None,
         }
     }
 
+    /// A namespace. Nothing is denied in one that has just been taken out of protection.
+    async fn namespace(&self, name: &str, freshness: Freshness, until: Instant) -> Option<Arc<Namespace>> {
+        if freshness == Freshness::Live {
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &namespaces::resource());
+            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), api.get_opt(name)).await {
+                return Some(namespaces::read(object).1);
+            }
+        }
+        self.namespaces.get(name)
+    }
+
     async fn scaled(&self, target: &ScaledObject, freshness: Freshness) -> Result<Arc<Summary>, String> {
-        let api_version = match target.group.as_str() {
-            "" => target.version.clone(),
-            group => format!("{group}/{}", target.version),
-        };
-        let kind = self.kinds.of_resource(&api_version, &target.resource).await;
+        let kind = self.kinds.of_resource(&target.group, &target.resource).await;
         let kind = kind.map_err(|error| error.to_string())?;
         match self.find(&kind, &target.namespace, &target.name, "", freshness).await {
             Ok(Some(summary)) => Ok(summary),
@@ -240,7 +292,7 @@ impl Cluster {
     /// Finds an object: in its index if that will do, else live. An empty uid means whichever has the name.
     async fn find(
         &self,
-        kind: &Kind,
+        kind: &Arc<Kind>,
         namespace: &str,
         name: &str,
         uid: &str,
@@ -282,7 +334,13 @@ impl Cluster {
         }
         let object = answer
             .map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| {
+                if matches!(&error, kube::Error::Api(status) if status.code == 404) {
+                    // Not the object is missing, but its kind, or the version.
+                    self.kinds.expire();
+                }
+                error.to_string()
+            })?;
         object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
     }
 

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
 use kausality_core::{Decision, Drift, Summary, decision::Effect, summary::ObjectId};
 use kube::{
@@ -33,15 +34,20 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a `scale` may take to be stored after it was allowed.
 const SCALE_PATIENCE: Duration = Duration::from_secs(3);
 
+/// How many objects are written to at once.
+const AT_ONCE: usize = 8;
+
 /// How often it is looked for.
 const TICK: Duration = Duration::from_millis(500);
 
 impl Cluster {
     /// Uses up the `once` approval that a decision rests on. An error means: decide again.
-    pub(crate) async fn consume(&self, decision: &Decision) -> Result<(), String> {
+    pub(crate) async fn consume(&self, decision: &Decision, until: Instant) -> Result<(), String> {
         for effect in &decision.effects {
             if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
-                self.annotate(parent, uid, Some(resource_version), annotations).await?;
+                let written = self.annotate(parent, uid, Some(resource_version), annotations);
+                let written = tokio::time::timeout_at(until.into(), written).await;
+                written.unwrap_or_else(|_| Err("the API server did not answer in time".to_owned()))?;
             }
         }
         Ok(())
@@ -73,38 +79,49 @@ impl Cluster {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for (uid, waiting) in self.pending.ripe(QUIET, NEVER_QUIET) {
-                self.record_one(&uid, &waiting).await;
-            }
+            self.record_all(QUIET, NEVER_QUIET).await;
         }
     }
 
     /// Writes what still waits, quiet or not: nobody will do it later.
     pub async fn flush(&self, deadline: Duration) {
-        let all = async {
-            for (uid, waiting) in self.pending.ripe(Duration::ZERO, Duration::ZERO) {
-                self.record_one(&uid, &waiting).await;
-            }
-        };
+        let all = self.record_all(Duration::ZERO, Duration::ZERO);
         if tokio::time::timeout(deadline, all).await.is_err() {
             tracing::warn!("not everything that status updates showed could be recorded before the end");
         }
     }
 
-    async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) {
+    async fn record_all(&self, quiet: Duration, at_most: Duration) {
+        let ripe = futures::stream::iter(self.pending.ripe(quiet, at_most));
+        let record = |(uid, waiting): (String, Waiting)| async move {
+            if !self.record_one(&uid, &waiting).await {
+                self.pending.postpone(&uid);
+            }
+        };
+        ripe.for_each_concurrent(AT_ONCE, record).await;
+    }
+
+    /// Writes what waits for one object, unless it shows there already. Tells whether nothing is left to do.
+    async fn record_one(
+        &self,
+        uid: &str,
+        Waiting { object, annotations, generation, .. }: &Waiting,
+    ) -> bool {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = match kind {
             Ok(kind) => kind,
-            Err(UnknownKind::NotServed(_)) => return self.pending.done(uid, Until::Quiet, annotations),
-            Err(UnknownKind::Failed(..)) => return,
+            Err(UnknownKind::NotServed(_)) => {
+                self.pending.done(uid, Until::Quiet, annotations);
+                return true;
+            }
+            Err(UnknownKind::Failed(..)) => return false,
         };
         let stored = match self.watch(&kind).look(&object.namespace, &object.name, uid) {
             Sight::Here(stored) => Some(stored),
             Sight::Departed => None,
             Sight::Unseen | Sight::Blind => match self.read(&kind, &object.namespace, &object.name).await {
                 Ok(stored) => stored.filter(|stored| stored.uid == uid).map(Arc::new),
-                // Later.
-                Err(_) => return,
+                Err(_) => return false,
             },
         };
         let mut current = annotations.clone();
@@ -114,9 +131,11 @@ impl Cluster {
             }
             current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
         });
-        if kept || self.write(uid, object, &current).await {
+        let done = kept || self.write(uid, object, &current).await;
+        if done {
             self.pending.done(uid, Until::Quiet, annotations);
         }
+        done
     }
 
     /// Writes what a `scale` did once it has happened: earlier, the write would make it fail. Goes on until nothing is
@@ -198,15 +217,9 @@ impl Cluster {
         written.map(|_: DynamicObject| ()).map_err(|error| error.to_string())
     }
 
-    fn announce(self: &Arc<Self>, drift: &Drift, decision: &Decision) {
-        if drift.snoozed {
-            return;
+    fn announce(&self, drift: &Drift, decision: &Decision) {
+        if !drift.snoozed {
+            self.events.tell(drift, !decision.verdict.is_allowed());
         }
-        let (cluster, drift, verdict) = (self.clone(), drift.clone(), decision.verdict.as_str());
-        tokio::spawn(async move {
-            if let Err(error) = cluster.events.publish(&drift, verdict == "deny").await {
-                tracing::warn!(drift = drift.id(), %error, "event could not be written");
-            }
-        });
     }
 }

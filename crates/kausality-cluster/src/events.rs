@@ -1,26 +1,71 @@
 //! Events on parents, where `kubectl describe` shows them.
+//!
+//! An event is named after its drift, so all replicas tell of one drift in one event.
 
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kausality_api::text::shorten;
 use kausality_core::Drift;
 use kube::{
-    Client,
-    runtime::events::{Event, EventType, Recorder, Reporter},
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+    core::{ApiResource, DynamicObject},
 };
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-/// Writes events. Repeated ones become one event with a count.
-pub(crate) struct Events {
-    recorder: Recorder,
+/// How many events may wait to be written; more are dropped.
+const MAX_WAITING: usize = 256;
+
+/// How long a write may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// An event that comes again is written again after this time at the earliest.
+const REPEAT: Duration = Duration::from_secs(30);
+
+/// So many different events of one parent are written in a [`WINDOW`].
+const MAX_PER_PARENT: usize = 25;
+
+/// After this time a parent may have as many events again.
+const WINDOW: Duration = Duration::from_secs(300);
+
+/// How many parents, and events, are remembered.
+const MAX_REMEMBERED: usize = 4096;
+
+/// Where events are handed in.
+pub(crate) struct Events(mpsc::Sender<Event>);
+
+/// One event.
+struct Event {
+    name: String,
+    namespace: String,
+    parent: String,
+    body: Value,
 }
 
 impl Events {
+    /// Events of the cluster behind `client`.
     pub(crate) fn new(client: Client) -> Self {
-        let reporter = Reporter { controller: "kausality.io/webhook".to_owned(), instance: None };
-        Self { recorder: Recorder::new(client, reporter) }
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(write(client, receiver));
+        Self(sender)
     }
 
-    /// Tells the parent of a drift about it.
-    pub(crate) async fn publish(&self, drift: &Drift, denied: bool) -> Result<(), kube::Error> {
+    /// Tells the parent of a drift about it, some time.
+    pub(crate) fn tell(&self, drift: &Drift, denied: bool) {
+        if self.0.try_send(Event::of(drift, denied)).is_err() {
+            tracing::debug!(drift = drift.id(), "too many events: this one is dropped");
+        }
+    }
+}
+
+impl Event {
+    fn of(drift: &Drift, denied: bool) -> Self {
         let spec = &drift.report.spec;
         let (reason, done) = match (denied, spec.request.operation.as_str()) {
             (true, "CREATE") => ("DriftDenied", "was kept from creating"),
@@ -38,21 +83,13 @@ impl Events {
             spec.child.kind,
             spec.child.name,
         );
-        let event = Event {
-            type_: EventType::Warning,
-            reason: reason.to_owned(),
-            note: Some(shorten(&note, 900)),
-            action: "Gate".to_owned(),
-            secondary: Some(ObjectReference {
-                api_version: Some(spec.child.api_version.clone()),
-                kind: Some(spec.child.kind.clone()),
-                name: Some(spec.child.name.clone()),
-                namespace: Some(spec.child.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                uid: spec.child.uid.clone(),
-                ..ObjectReference::default()
-            }),
-        };
-        let parent = ObjectReference {
+        // Events of what has no namespace live in this one.
+        let namespace = Some(&spec.parent.namespace).filter(|namespace| !namespace.is_empty());
+        let namespace = namespace.map_or("default", String::as_str);
+        // A name has at most 253 characters.
+        let parent = shorten_name(&spec.parent.name, 200);
+        let name = format!("{parent}.{}.{}", drift.id(), reason.to_lowercase());
+        let parent_reference = ObjectReference {
             api_version: Some(spec.parent.api_version.clone()),
             kind: Some(spec.parent.kind.clone()),
             name: Some(spec.parent.name.clone()),
@@ -60,6 +97,151 @@ impl Events {
             uid: spec.parent.uid.clone(),
             ..ObjectReference::default()
         };
-        self.recorder.publish(&event, &parent).await
+        let child_reference = ObjectReference {
+            api_version: Some(spec.child.api_version.clone()),
+            kind: Some(spec.child.kind.clone()),
+            name: Some(spec.child.name.clone()),
+            namespace: Some(spec.child.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            uid: spec.child.uid.clone(),
+            ..ObjectReference::default()
+        };
+        let body = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "type": "Warning",
+            "reason": reason,
+            "note": shorten(&note, 900),
+            "action": "Gate",
+            "reportingController": "kausality.io/webhook",
+            "reportingInstance": "kausality-webhook",
+            "regarding": parent_reference,
+            "related": child_reference,
+        });
+        Self { namespace: namespace.to_owned(), parent: format!("{namespace}/{parent}"), name, body }
+    }
+}
+
+fn shorten_name(name: &str, at_most: usize) -> &str {
+    name.get(..at_most).unwrap_or(name).trim_end_matches(['.', '-'])
+}
+
+/// Writes what is handed in, for ever.
+async fn write(client: Client, mut events: mpsc::Receiver<Event>) {
+    let mut restraint = Restraint::default();
+    while let Some(event) = events.recv().await {
+        let Some(count) = restraint.admit(Instant::now(), &event.parent, &event.name) else { continue };
+        let written = tokio::time::timeout(DEADLINE, write_one(&client, &event, count)).await;
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(event = event.name, %error, "event could not be written"),
+            Err(_) => tracing::warn!(event = event.name, "event could not be written: no answer"),
+        }
+    }
+}
+
+async fn write_one(client: &Client, event: &Event, count: usize) -> Result<(), kube::Error> {
+    let resource = ApiResource {
+        group: "events.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "events.k8s.io/v1".to_owned(),
+        kind: "Event".to_owned(),
+        plural: "events".to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &event.namespace, &resource);
+    let now = format!("{:.6}", Timestamp::now());
+    let mut body = event.body.clone();
+    body["eventTime"] = now.as_str().into();
+    let body = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
+    match api.create(&PostParams::default(), &body).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        created => return created.map(|_| ()),
+    }
+    // This replica, or another, has told of it before.
+    let series = json!({"series": {"count": count.max(2), "lastObservedTime": now}});
+    match api.patch(&event.name, &PatchParams::default(), &Patch::Merge(series)).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        patched => patched.map(|_| ()),
+    }
+}
+
+/// Keeps a controller in a hot loop from filling the cluster with events.
+#[derive(Default)]
+struct Restraint {
+    /// When an event was last written, and how often it has come.
+    events: HashMap<String, (Instant, usize)>,
+    /// How many events of a parent were written since when.
+    parents: HashMap<String, (Instant, usize)>,
+}
+
+impl Restraint {
+    /// How often an event has come by now, if it may be written.
+    fn admit(&mut self, now: Instant, parent: &str, event: &str) -> Option<usize> {
+        if let Some((last, count)) = self.events.get_mut(event) {
+            *count += 1;
+            if now.duration_since(*last) < REPEAT {
+                return None;
+            }
+            *last = now;
+            return Some(*count);
+        }
+        forget(&mut self.parents, now, WINDOW);
+        let (since, written) = self.parents.entry(parent.to_owned()).or_insert((now, 0));
+        if now.duration_since(*since) >= WINDOW {
+            (*since, *written) = (now, 0);
+        }
+        if *written >= MAX_PER_PARENT {
+            return None;
+        }
+        *written += 1;
+        forget(&mut self.events, now, REPEAT);
+        self.events.insert(event.to_owned(), (now, 1));
+        Some(1)
+    }
+}
+
+/// Makes place, first by what is over.
+fn forget(known: &mut HashMap<String, (Instant, usize)>, now: Instant, after: Duration) {
+    if known.len() >= MAX_REMEMBERED {
+        known.retain(|_, (since, _)| now.duration_since(*since) < after);
+    }
+    if known.len() >= MAX_REMEMBERED {
+        known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_comes_again_is_counted_and_seldom_written() {
+        let (mut restraint, now) = (Restraint::default(), Instant::now());
+        assert_eq!(restraint.admit(now, "p", "e"), Some(1));
+        assert_eq!(restraint.admit(now, "p", "e"), None);
+        assert_eq!(restraint.admit(now + REPEAT / 2, "p", "e"), None);
+        assert_eq!(restraint.admit(now + REPEAT, "p", "e"), Some(4));
+        assert_eq!(restraint.admit(now + REPEAT, "p", "e"), None);
+    }
+
+    #[test]
+    fn one_parent_has_so_many_events_and_no_more() {
+        let (mut restraint, now) = (Restraint::default(), Instant::now());
+        let mut written = |parent: &str, at| {
+            (0..1000).filter(|n| restraint.admit(at, parent, &format!("{parent}-{at:?}-{n}")).is_some()).count()
+        };
+        assert_eq!(written("p", now), MAX_PER_PARENT);
+        assert_eq!(written("q", now), MAX_PER_PARENT);
+        assert_eq!(written("p", now + WINDOW / 2), 0);
+        assert_eq!(written("p", now + WINDOW), MAX_PER_PARENT);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut restraint, now) = (Restraint::default(), Instant::now());
+        for n in 0..3 * MAX_REMEMBERED {
+            assert_eq!(restraint.admit(now, &format!("p{n}"), &format!("e{n}")), Some(1));
+        }
+        assert!(restraint.events.len() <= MAX_REMEMBERED && restraint.parents.len() <= MAX_REMEMBERED);
     }
 }

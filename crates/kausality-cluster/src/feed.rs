@@ -1,59 +1,161 @@
-//! Watches that feed indexes.
+//! Watches, and what they feed.
+//!
+//! A watch whose connection has died without a word looks like one on which nothing happens. So each is opened for a
+//! short time only: where the API server has not ended it by then, it is dead.
 
-use std::sync::Arc;
-
-use futures::{StreamExt, stream::BoxStream};
-use kausality_core::{
-    Summary,
-    review::{Object, Text},
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
 };
+
+use futures::{StreamExt, TryStreamExt};
 use kube::{
-    Api, Client,
-    core::{ApiResource, DynamicObject},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    Api,
+    api::{ListParams, WatchParams},
+    core::{DynamicObject, WatchEvent},
 };
 
-use crate::index::Index;
+use crate::pulse::Pulse;
 
-/// Feeds an index from a watch, for ever: errors are waited out, never passed on.
-pub(crate) async fn feed(client: Client, index: Arc<Index>) {
-    let resource = index.kind.resource.clone();
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let mut events: BoxStream<'_, Result<Event<DynamicObject>, watcher::Error>> =
-        watcher(api, watcher::Config::default()).default_backoff().boxed();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => index.begin(),
-            Ok(Event::InitApply(object)) => with_summary(&object, &resource, |summary| index.arrive(summary)),
-            Ok(Event::InitDone) => index.complete(),
-            Ok(Event::Apply(object)) => with_summary(&object, &resource, |summary| index.apply(summary)),
-            Ok(Event::Delete(object)) => with_summary(&object, &resource, |summary| index.remove(&summary)),
-            Err(error) => {
-                tracing::warn!(resource = %resource.plural, group = %resource.group, %error, "watch failed");
-                index.fail();
+/// How long a watch is open at most.
+const TERM: Duration = Duration::from_secs(30);
+
+/// How long after its term the end of a watch may be late.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the API server may take to answer with a page of a list, or with a watch.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// How many objects a page of a list holds.
+const PAGE: u32 = 500;
+
+/// How soon a watch that failed is tried again, the first time and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(20));
+
+/// What a watch keeps up to date.
+pub(crate) trait Mirror {
+    /// A list begins: what arrives until it is complete replaces everything.
+    fn begin(&self);
+    /// An object of a list. `Break`: this is too much, and the watch need not go on.
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()>;
+    /// The list is complete.
+    fn complete(&self);
+    /// An object is there, or has changed.
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()>;
+    /// An object is gone.
+    fn remove(&self, object: DynamicObject);
+}
+
+/// Why a watch came to its end.
+enum End {
+    /// Everything has been told: it can be watched from there.
+    Listed,
+    /// It was its time.
+    Term,
+    /// What came after the last version is not known any more: everything must be listed again.
+    Expired,
+    /// It does not work, for this reason.
+    Failed(String),
+    /// The mirror has had enough.
+    Enough,
+}
+
+/// Keeps a mirror up to date, for ever; or until it has had enough. Errors are waited out, never passed on.
+pub(crate) async fn feed(api: Api<DynamicObject>, what: &str, pulse: &Pulse, mirror: &impl Mirror) {
+    let mut version = None;
+    let mut pause = PAUSES.0;
+    loop {
+        let begun = Instant::now();
+        let end = match &mut version {
+            None => list(&api, &mut version, pulse, mirror).await,
+            Some(version) => watch(&api, version, pulse, mirror).await,
+        };
+        match end {
+            End::Listed => pause = PAUSES.0,
+            // One that ends as soon as it begins must not be asked for without a pause.
+            End::Term if begun.elapsed() < PAUSES.0 => tokio::time::sleep(PAUSES.0).await,
+            End::Term => pause = PAUSES.0,
+            End::Expired => version = None,
+            End::Failed(error) => {
+                tracing::warn!(what, %error, "watch failed");
+                pulse.fail();
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSES.1);
             }
+            End::Enough => return tracing::warn!(what, "there are too many to watch: they are read live"),
         }
     }
 }
 
-fn with_summary(object: &DynamicObject, resource: &ApiResource, then: impl FnOnce(Summary)) {
-    match summarise(object, resource) {
-        Ok(summary) => then(summary),
-        Err(error) => tracing::warn!(resource = %resource.plural, %error, "an object could not be read"),
+/// Lists everything.
+async fn list(
+    api: &Api<DynamicObject>,
+    version: &mut Option<String>,
+    pulse: &Pulse,
+    mirror: &impl Mirror,
+) -> End {
+    mirror.begin();
+    let mut parameters = ListParams::default().limit(PAGE);
+    loop {
+        let page = match tokio::time::timeout(ANSWER, api.list(&parameters)).await {
+            Ok(Ok(page)) => page,
+            Ok(Err(error)) => return End::Failed(error.to_string()),
+            Err(_) => return End::Failed(format!("no list within {ANSWER:?}")),
+        };
+        for object in page.items {
+            if mirror.arrive(object).is_break() {
+                return End::Enough;
+            }
+        }
+        parameters.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if parameters.continue_token.is_none() {
+            mirror.complete();
+            pulse.sync();
+            *version = page.metadata.resource_version;
+            return End::Listed;
+        }
     }
 }
 
-/// Summarises an object. Items of a list do not say what they are; the kind that was asked for does.
-pub(crate) fn summarise(
-    object: &DynamicObject,
-    resource: &ApiResource,
-) -> Result<Summary, serde_json::Error> {
-    let text = serde_json::to_string(object)?;
-    let mut object = Object::parse(&text)?;
-    object.api_version = Text::from(resource.api_version.as_str());
-    object.kind = Text::from(resource.kind.as_str());
-    Ok(Summary::of(&object))
+/// Watches from a version on, for one term; leaves the version from which to go on.
+async fn watch(
+    api: &Api<DynamicObject>,
+    version: &mut String,
+    pulse: &Pulse,
+    mirror: &impl Mirror,
+) -> End {
+    let term = u32::try_from(TERM.as_secs()).unwrap_or(u32::MAX);
+    let parameters = WatchParams { timeout: Some(term), ..WatchParams::default() };
+    let mut events = match tokio::time::timeout(ANSWER, api.watch(&parameters, version)).await {
+        Ok(Ok(events)) => events.into_stream().boxed(),
+        Ok(Err(kube::Error::Api(status))) if status.code == 410 => return End::Expired,
+        Ok(Err(error)) => return End::Failed(error.to_string()),
+        Err(_) => return End::Failed(format!("no answer within {ANSWER:?}")),
+    };
+    pulse.beat();
+    let end = tokio::time::Instant::now() + TERM + GRACE;
+    loop {
+        let event = match tokio::time::timeout_at(end, events.next()).await {
+            Err(_) => return End::Failed("the watch has died without a word".to_owned()),
+            Ok(None) => return End::Term,
+            Ok(Some(Err(error))) => return End::Failed(error.to_string()),
+            Ok(Some(Ok(event))) => event,
+        };
+        pulse.beat();
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                *version = object.metadata.resource_version.clone().unwrap_or_default();
+                if mirror.apply(object).is_break() {
+                    return End::Enough;
+                }
+            }
+            WatchEvent::Deleted(object) => {
+                *version = object.metadata.resource_version.clone().unwrap_or_default();
+                mirror.remove(object);
+            }
+            WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
+            WatchEvent::Error(status) if status.code == 410 => return End::Expired,
+            WatchEvent::Error(status) => return End::Failed(status.message.clone()),
+        }
+    }
 }

@@ -2,32 +2,36 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError, RwLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use kausality_core::Summary;
+use kausality_core::{
+    Summary,
+    review::{Object, Text},
+};
+use kube::core::{ApiResource, DynamicObject};
 use tokio::sync::watch;
 
-use crate::kinds::Kind;
+use crate::{
+    feed::Mirror,
+    kinds::Kind,
+    pulse::{Health, Pulse},
+};
 
-/// How many objects of a kind are kept at most; those of a kind with more are read live.
+/// How many objects of a kind are kept at most. Of a kind with more none is kept: they are read live.
 const MAX_OBJECTS: usize = 200_000;
 
 /// How many uids of deleted objects are remembered, for the garbage collector's deletions that follow.
 const MAX_DEPARTED: usize = 16_384;
 
-/// A watch that has been silent and broken for longer than this is not trusted.
-const MAX_OUTAGE: Duration = Duration::from_secs(5);
-
-/// A watch that fails says so at least this often: the longest pause between its attempts is half of it.
-const SURE_RECOVERY: Duration = Duration::from_secs(60);
-
 /// The objects of one kind. One watch writes, everybody reads.
 #[derive(Debug)]
 pub struct Index {
     /// The kind.
-    pub kind: Kind,
+    pub kind: Arc<Kind>,
+    pub(crate) pulse: Pulse,
     state: RwLock<State>,
     departed: Mutex<Departed>,
     changes: watch::Sender<u64>,
@@ -35,23 +39,15 @@ pub struct Index {
 
 #[derive(Debug, Default)]
 struct State {
-    objects: HashMap<Place, Arc<Summary>>,
+    objects: HashMap<Place, Entry>,
     /// Objects of a list that is still being read.
-    arriving: HashMap<Place, Arc<Summary>>,
-    synced: bool,
-    /// Since when the watch does not work, and when that showed last.
-    broken: Option<(Instant, Instant)>,
-    last_event: Option<Instant>,
+    arriving: HashMap<Place, Entry>,
+    /// Whether there were too many objects to keep.
+    full: bool,
 }
 
-impl State {
-    /// How long the watch has not worked. It tells of every failure, and tries again within seconds: where none has
-    /// come for a while it works again, although nothing has happened to tell.
-    fn outage(&self) -> Option<Duration> {
-        let (since, last) = self.broken?;
-        (last.elapsed() < SURE_RECOVERY).then(|| since.elapsed())
-    }
-}
+/// An object; `None` if it is there but cannot be understood.
+type Entry = Option<Arc<Summary>>;
 
 type Place = (String, String);
 
@@ -74,43 +70,40 @@ pub enum Sight {
     Blind,
 }
 
-/// How an index is doing.
-#[derive(Clone, Copy, Debug)]
-pub struct Health {
-    /// How many objects it holds.
-    pub objects: usize,
-    /// Whether it has been filled once.
-    pub synced: bool,
-    /// How long the watch has been broken.
-    pub outage: Option<Duration>,
-    /// How long ago the last event came.
-    pub silence: Option<Duration>,
-}
-
 impl Index {
     /// An index of this kind that is still empty.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
-        Self { kind, state: RwLock::default(), departed: Mutex::default(), changes: watch::Sender::new(0) }
+    pub fn new(kind: Arc<Kind>) -> Self {
+        Self {
+            kind,
+            pulse: Pulse::default(),
+            state: RwLock::default(),
+            departed: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
     }
 
     /// What is known of an object. `uid` is the one that must be meant.
     #[must_use]
     pub fn look(&self, namespace: &str, name: &str, uid: &str) -> Sight {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if !state.synced
-            || state.outage().is_some_and(|outage| outage > MAX_OUTAGE)
-            || state.objects.len() > MAX_OBJECTS
-        {
+        if state.full || !self.pulse.is_trusted() {
             return Sight::Blind;
         }
         match state.objects.get(&(namespace.to_owned(), name.to_owned())) {
-            Some(summary) if uid.is_empty() || summary.uid == uid => Sight::Here(summary.clone()),
+            Some(Some(summary)) if uid.is_empty() || summary.uid == uid => Sight::Here(summary.clone()),
+            Some(None) => Sight::Blind,
             _ if self.departed.lock().unwrap_or_else(PoisonError::into_inner).uids.contains(uid) => {
                 Sight::Departed
             }
             _ => Sight::Unseen,
         }
+    }
+
+    /// Whether as much is known as will ever be.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.pulse.is_synced() || self.state.read().unwrap_or_else(PoisonError::into_inner).full
     }
 
     /// Waits until something changes, or the time is up.
@@ -123,95 +116,46 @@ impl Index {
     pub async fn synced(&self, patience: Duration) -> bool {
         let mut changes = self.changes.subscribe();
         let filled = async {
-            while !self.health().synced {
+            while !self.is_synced() {
                 if changes.changed().await.is_err() {
                     break;
                 }
             }
         };
         let _ = tokio::time::timeout(patience, filled).await;
-        self.health().synced
-    }
-
-    /// A list begins: what comes until it ends replaces everything.
-    pub fn begin(&self) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.arriving.clear();
-    }
-
-    /// An object of a list that is being read.
-    pub fn arrive(&self, summary: Summary) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.arriving.insert(place(&summary), Arc::new(summary));
-    }
-
-    /// The list is complete.
-    pub fn complete(&self) {
-        let mut gone = Vec::new();
-        self.update(|state| {
-            let arrived = std::mem::take(&mut state.arriving);
-            let before = std::mem::replace(&mut state.objects, arrived);
-            gone = before
-                .into_iter()
-                .filter(|(place, summary)| {
-                    state.objects.get(place).is_none_or(|current| current.uid != summary.uid)
-                })
-                .map(|(_, summary)| summary.uid.clone())
-                .collect();
-            state.synced = true;
-        });
-        self.depart(gone);
-    }
-
-    /// An object is there, or has changed.
-    pub fn apply(&self, summary: Summary) {
-        let mut replaced = None;
-        self.update(|state| {
-            let uid = summary.uid.clone();
-            let before = state.objects.insert(place(&summary), Arc::new(summary));
-            replaced = before.filter(|before| before.uid != uid).map(|before| before.uid.clone());
-        });
-        self.depart(replaced);
-    }
-
-    /// An object is gone.
-    pub fn remove(&self, summary: &Summary) {
-        self.update(|state| {
-            let place = place(summary);
-            if state.objects.get(&place).is_some_and(|current| current.uid == summary.uid) {
-                state.objects.remove(&place);
-            }
-        });
-        self.depart([summary.uid.clone()]);
-    }
-
-    /// The watch does not work. What is known goes stale from here.
-    pub fn fail(&self) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let since = state.outage().and(state.broken).map_or(now, |(since, _)| since);
-        state.broken = Some((since, now));
+        self.is_synced()
     }
 
     /// How the index is doing.
     #[must_use]
     pub fn health(&self) -> Health {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        Health {
-            objects: state.objects.len(),
-            synced: state.synced,
-            outage: state.outage(),
-            silence: state.last_event.map(|at| at.elapsed()),
-        }
+        self.pulse.health(self.state.read().unwrap_or_else(PoisonError::into_inner).objects.len())
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut State)) -> ControlFlow<()> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
-        state.broken = None;
-        state.last_event = Some(Instant::now());
+        if state.objects.len().max(state.arriving.len()) > MAX_OBJECTS {
+            *state = State { full: true, ..State::default() };
+        }
+        let full = state.full;
         drop(state);
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn entry(&self, object: &DynamicObject) -> (Place, Entry) {
+        let place = (
+            object.metadata.namespace.clone().unwrap_or_default(),
+            object.metadata.name.clone().unwrap_or_default(),
+        );
+        match summarise(object, &self.kind.resource) {
+            Ok(summary) => (place, Some(Arc::new(summary))),
+            Err(error) => {
+                tracing::warn!(resource = %self.kind.resource.plural, %error, "an object could not be read");
+                (place, None)
+            }
+        }
     }
 
     fn depart(&self, uids: impl IntoIterator<Item = String>) {
@@ -229,8 +173,73 @@ impl Index {
     }
 }
 
-fn place(summary: &Summary) -> Place {
-    (summary.id.namespace.clone(), summary.id.name.clone())
+impl Mirror for Index {
+    fn begin(&self) {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).arriving.clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        let (place, entry) = self.entry(&object);
+        self.update(|state| {
+            state.arriving.insert(place, entry);
+        })
+    }
+
+    fn complete(&self) {
+        let mut gone = Vec::new();
+        let _ = self.update(|state| {
+            let arrived = std::mem::take(&mut state.arriving);
+            let before = std::mem::replace(&mut state.objects, arrived);
+            let still_there = |place: &Place, summary: &Summary| match state.objects.get(place) {
+                Some(Some(current)) => current.uid == summary.uid,
+                // Whatever it is.
+                Some(None) => true,
+                None => false,
+            };
+            let before = before.into_iter().filter_map(|(place, entry)| Some((place, entry?)));
+            let before = before.filter(|(place, summary)| !still_there(place, summary));
+            gone = before.map(|(_, summary)| summary.uid.clone()).collect();
+        });
+        self.depart(gone);
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        let (place, entry) = self.entry(&object);
+        let mut replaced = None;
+        let outcome = self.update(|state| {
+            let before = state.objects.insert(place, entry).flatten();
+            replaced = before.map(|before| before.uid.clone());
+        });
+        self.depart(replaced.filter(|before| object.metadata.uid.as_ref() != Some(before)));
+        outcome
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        let (place, entry) = self.entry(&object);
+        let uid = object.metadata.uid.unwrap_or_default();
+        let _ = self.update(|state| {
+            let is_it = |current: &Entry| match current {
+                Some(current) => current.uid == uid,
+                None => entry.is_none(),
+            };
+            if state.objects.get(&place).is_some_and(is_it) {
+                state.objects.remove(&place);
+            }
+        });
+        self.depart([uid]);
+    }
+}
+
+/// Summarises an object. Items of a list do not say what they are; the kind that was asked for does.
+pub(crate) fn summarise(
+    object: &DynamicObject,
+    resource: &ApiResource,
+) -> Result<Summary, serde_json::Error> {
+    let text = serde_json::to_string(object)?;
+    let mut object = Object::parse(&text)?;
+    object.api_version = Text::from(resource.api_version.as_str());
+    object.kind = Text::from(resource.kind.as_str());
+    Ok(Summary::of(&object))
 }
 
 #[cfg(test)]

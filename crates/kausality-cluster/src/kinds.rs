@@ -1,13 +1,24 @@
-//! Kinds and resources, by discovery: plural names and scopes are never guessed.
+//! Kinds and resources, by discovery: plural names, scopes and versions are never guessed.
+//!
+//! A kind is known by its group and its name. Which of its versions an object was named in does not matter: it is
+//! reached, and reviewed, in the version that its group prefers, so that one object has one intent.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwapOption;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kausality_core::summary::group;
-use kube::{Client, core::ApiResource};
+use kube::{
+    Client,
+    core::{
+        ApiResource,
+        discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
+    },
+};
 
 /// A kind that the API server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,116 +40,207 @@ pub enum UnknownKind {
     Failed(String, String),
 }
 
-/// The kinds that have been asked for.
+/// The kinds that the API server serves.
 pub struct Kinds {
     client: Client,
-    versions: RwLock<HashMap<String, Arc<Version>>>,
+    served: ArcSwapOption<Served>,
+    /// Held while the API server is asked: one question answers everybody who waits.
+    asking: tokio::sync::Mutex<()>,
 }
 
-/// One version of an API group, as it was served at a time.
-struct Version {
-    kinds: Vec<Kind>,
-    read: Instant,
+/// What was served at a time.
+struct Served {
+    kinds: Vec<Arc<Kind>>,
+    by_kind: HashMap<String, Vec<Arc<Kind>>>,
+    asked: Instant,
 }
 
 /// A kind that was not served is asked for again after this time: a CRD may have come since.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How long the API server may take to tell. The client tries again and again while a group's server is down, and a
-/// request waits twice: for a decision, and for its confirmation.
+/// How often it is learned anew what is served.
+const REFRESH: Duration = Duration::from_secs(60);
+
+/// How long the API server may take to tell.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl Kinds {
     /// Kinds of the cluster behind `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, versions: RwLock::default() }
+        Self { client, served: ArcSwapOption::empty(), asking: tokio::sync::Mutex::default() }
     }
 
-    /// The kind of this name.
+    /// The kind that an owner reference names.
     ///
     /// # Errors
-    /// If it is not served, or cannot be asked for.
-    pub async fn of_kind(&self, api_version: &str, kind: &str) -> Result<Kind, UnknownKind> {
-        self.find(api_version, |known| known.resource.kind == kind, kind).await
+    /// If it is certainly not served, or cannot be asked for.
+    pub async fn of_kind(&self, api_version: &str, kind: &str) -> Result<Arc<Kind>, UnknownKind> {
+        let group = group(api_version);
+        let name = full_name(group, kind);
+        match self.find(&name, |served| served.of_kind(group, kind)).await {
+            // What is not listed may still be on its way into the list, or its own server may be down.
+            Err(UnknownKind::NotServed(_)) => self.ask_for(api_version, kind, &name).await,
+            found => found,
+        }
     }
 
     /// The kind of this resource.
     ///
     /// # Errors
     /// If it is not served, or cannot be asked for.
-    pub async fn of_resource(&self, api_version: &str, plural: &str) -> Result<Kind, UnknownKind> {
-        self.find(api_version, |known| known.resource.plural == plural, plural).await
+    pub async fn of_resource(&self, group: &str, plural: &str) -> Result<Arc<Kind>, UnknownKind> {
+        self.find(&full_name(group, plural), |served| served.of_resource(group, plural)).await
     }
 
-    /// The kind of this resource, in the version that its group prefers.
-    ///
-    /// # Errors
-    /// If it is not served, or cannot be asked for.
-    pub async fn of_group_resource(&self, group: &str, plural: &str) -> Result<Kind, UnknownKind> {
-        if group.is_empty() {
-            return self.of_resource("v1", plural).await;
-        }
-        let groups = self.client.list_api_groups().await;
-        let groups = groups.map_err(|error| UnknownKind::Failed(group.to_owned(), error.to_string()))?.groups;
-        let served = groups.into_iter().find(|served| served.name == group);
-        let preferred =
-            served.and_then(|served| served.preferred_version.or_else(|| served.versions.into_iter().next()));
-        match preferred {
-            Some(version) => self.of_resource(&version.group_version, plural).await,
-            None => Err(UnknownKind::NotServed(format!("{plural}.{group}"))),
+    /// Forgets what is served: something was not where it should be.
+    pub(crate) fn expire(&self) {
+        self.served.store(None);
+    }
+
+    /// Learns again and again what is served, for ever: groups come to prefer other versions.
+    pub(crate) async fn refresh(&self) {
+        let mut ticks = tokio::time::interval(REFRESH);
+        loop {
+            ticks.tick().await;
+            match self.discover().await {
+                Ok(served) => self.served.store(Some(Arc::new(served))),
+                Err(error) => tracing::warn!(%error, "discovery failed"),
+            }
         }
     }
 
     async fn find(
         &self,
-        api_version: &str,
-        is_it: impl Fn(&Kind) -> bool,
         name: &str,
-    ) -> Result<Kind, UnknownKind> {
-        let known = self.versions.read().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned();
-        if let Some(version) = known {
-            if let Some(kind) = version.kinds.iter().find(|kind| is_it(kind)) {
-                return Ok(kind.clone());
-            }
-            if version.read.elapsed() < RETRY {
-                return Err(UnknownKind::NotServed(format!("{api_version} {name}")));
+        look: impl Fn(&Served) -> Option<Arc<Kind>>,
+    ) -> Result<Arc<Kind>, UnknownKind> {
+        let mut served = self.served.load_full();
+        if let Some(found) = served.as_deref().and_then(&look) {
+            return Ok(found);
+        }
+        let fresh = |served: &Served| served.asked.elapsed() < RETRY;
+        if !served.as_deref().is_some_and(fresh) {
+            let _turn = self.asking.lock().await;
+            served = self.served.load_full();
+            if !served.as_deref().is_some_and(fresh) {
+                let latest = self.discover().await;
+                let latest = latest.map_err(|why| UnknownKind::Failed(name.to_owned(), why))?;
+                served = Some(Arc::new(latest));
+                self.served.store(served.clone());
             }
         }
-        let version = Arc::new(self.discover(api_version).await?);
-        let found = version.kinds.iter().find(|kind| is_it(kind)).cloned();
-        let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
-        versions.insert(api_version.to_owned(), version);
-        found.ok_or_else(|| UnknownKind::NotServed(format!("{api_version} {name}")))
+        served.as_deref().and_then(look).ok_or_else(|| UnknownKind::NotServed(name.to_owned()))
     }
 
-    async fn discover(&self, api_version: &str) -> Result<Version, UnknownKind> {
+    /// Asks for one kind in one version.
+    async fn ask_for(&self, api_version: &str, kind: &str, name: &str) -> Result<Arc<Kind>, UnknownKind> {
+        let not_served = || UnknownKind::NotServed(name.to_owned());
+        // Whoever wrote the reference wrote this; it must not lead anywhere else.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+        let parts: Vec<&str> = api_version.split('/').collect();
+        let valid = |part: &&str| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain);
+        if parts.len() > 2 || !parts.iter().all(valid) {
+            return Err(not_served());
+        }
         let ask = async {
             match group(api_version) {
                 "" => self.client.list_core_api_resources(api_version).await,
                 _ => self.client.list_api_group_resources(api_version).await,
             }
         };
-        let served = tokio::time::timeout(DEADLINE, ask).await.map_err(|_| {
-            let why = format!("no answer within {} s", DEADLINE.as_secs());
-            UnknownKind::Failed(api_version.to_owned(), why)
-        })?;
-        let resources = match served {
-            Ok(list) => list.resources,
-            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-            Err(error) => return Err(UnknownKind::Failed(api_version.to_owned(), error.to_string())),
+        match tokio::time::timeout(DEADLINE, ask).await {
+            Ok(Ok(list)) => {
+                let is_it = |served: &&APIResource| served.kind == kind && !served.name.contains('/');
+                let served = list.resources.iter().find(is_it).ok_or_else(not_served)?;
+                Ok(Arc::new(Kind::new(api_version, &served.kind, &served.name, served.namespaced)))
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(not_served()),
+            Ok(Err(error)) => Err(UnknownKind::Failed(name.to_owned(), error.to_string())),
+            Err(_) => Err(UnknownKind::Failed(name.to_owned(), late())),
+        }
+    }
+
+    async fn discover(&self) -> Result<Served, String> {
+        let asked = Instant::now();
+        let ask = async {
+            let core = self.client.list_core_api_versions_aggregated().await?;
+            let groups = self.client.list_api_groups_aggregated().await?;
+            Ok::<_, kube::Error>(core.items.into_iter().chain(groups.items))
         };
-        let kinds = resources.into_iter().filter(|resource| !resource.name.contains('/'));
-        let kinds = kinds.map(|served| Kind {
-            resource: ApiResource {
-                group: group(api_version).to_owned(),
-                version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
-                api_version: api_version.to_owned(),
-                kind: served.kind,
-                plural: served.name,
-            },
-            namespaced: served.namespaced,
-        });
-        Ok(Version { kinds: kinds.collect(), read: Instant::now() })
+        match tokio::time::timeout(DEADLINE, ask).await {
+            Ok(Ok(groups)) => Ok(Served::new(groups, asked)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(late()),
+        }
     }
 }
+
+fn late() -> String {
+    format!("no answer within {} s", DEADLINE.as_secs())
+}
+
+fn full_name(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+impl Served {
+    fn new(groups: impl Iterator<Item = APIGroupDiscovery>, asked: Instant) -> Self {
+        let mut served = Self { kinds: Vec::new(), by_kind: HashMap::new(), asked };
+        for group in groups {
+            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+            // The versions come in the order of preference.
+            for version in group.versions {
+                let version_name = version.version.unwrap_or_default();
+                let api_version =
+                    if name.is_empty() { version_name } else { format!("{name}/{version_name}") };
+                let kinds = version.resources.into_iter();
+                for kind in kinds.filter_map(|resource| Kind::served(&api_version, resource)) {
+                    served.add(kind);
+                }
+            }
+        }
+        served
+    }
+
+    fn add(&mut self, kind: Kind) {
+        if self.of_resource(&kind.resource.group, &kind.resource.plural).is_none() {
+            let kind = Arc::new(kind);
+            self.by_kind.entry(kind.resource.kind.clone()).or_default().push(kind.clone());
+            self.kinds.push(kind);
+        }
+    }
+
+    fn of_kind(&self, group: &str, kind: &str) -> Option<Arc<Kind>> {
+        self.by_kind.get(kind)?.iter().find(|known| known.resource.group == group).cloned()
+    }
+
+    fn of_resource(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
+        let is_it = |kind: &&Arc<Kind>| kind.resource.plural == plural && kind.resource.group == group;
+        self.kinds.iter().find(is_it).cloned()
+    }
+}
+
+impl Kind {
+    fn new(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+        let resource = ApiResource {
+            group: group(api_version).to_owned(),
+            version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        Self { resource, namespaced }
+    }
+
+    /// A resource as it is served. What cannot be read one by one, such as a review, is no kind of object.
+    fn served(api_version: &str, resource: APIResourceDiscovery) -> Option<Self> {
+        let readable = resource.verbs.iter().any(|verb| verb == "get");
+        let namespaced = resource.scope.as_deref() == Some("Namespaced");
+        let (kind, plural) = (resource.response_kind?.kind?, resource.resource?);
+        readable.then(|| Self::new(api_version, &kind, &plural, namespaced))
+    }
+}
+
+#[cfg(test)]
+mod tests;

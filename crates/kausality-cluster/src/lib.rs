@@ -19,12 +19,15 @@ mod events;
 mod feed;
 mod index;
 mod kinds;
+mod lately;
 mod namespaces;
 mod pending;
 pub mod policies;
+mod pulse;
 pub mod registration;
 mod spent;
 
-pub use cluster::{Cluster, Freshness, IndexHealth};
-pub use index::{Health, Index, Sight};
+pub use cluster::{Cluster, Freshness, WatchHealth};
+pub use index::{Index, Sight};
 pub use kinds::{Kind, Kinds, UnknownKind};
+pub use pulse::Health;

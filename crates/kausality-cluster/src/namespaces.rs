@@ -2,29 +2,27 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use futures::StreamExt;
 use kausality_api::annotation::MODE;
 use kausality_core::Namespace;
-use kube::{
-    Api, Client,
-    core::{ApiResource, DynamicObject},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+use kube::core::{ApiResource, DynamicObject};
+
+use crate::{
+    feed::Mirror,
+    pulse::{Health, Pulse},
 };
+
+type Known = HashMap<String, Arc<Namespace>>;
 
 /// All namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
-    known: RwLock<HashMap<String, Arc<Namespace>>>,
-    synced: AtomicBool,
+    pub(crate) pulse: Pulse,
+    known: RwLock<Known>,
+    arriving: Mutex<Known>,
 }
 
 impl Namespaces {
@@ -32,16 +30,47 @@ impl Namespaces {
         self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    pub(crate) fn is_synced(&self) -> bool {
-        self.synced.load(Ordering::Relaxed)
+    pub(crate) fn health(&self) -> Health {
+        self.pulse.health(self.known.read().unwrap_or_else(PoisonError::into_inner).len())
     }
 
-    fn update(&self, change: impl FnOnce(&mut HashMap<String, Arc<Namespace>>)) {
+    fn update(&self, change: impl FnOnce(&mut Known)) {
         change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn arriving(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read(object: DynamicObject) -> (String, Arc<Namespace>) {
+impl Mirror for Namespaces {
+    fn begin(&self) {
+        self.arriving().clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.arriving().extend([read(object)]);
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self) {
+        let arrived = std::mem::take(&mut *self.arriving());
+        self.update(|known| *known = arrived);
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.update(|known| known.extend([read(object)]));
+        ControlFlow::Continue(())
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        self.update(|known| {
+            known.remove(&read(object).0);
+        });
+    }
+}
+
+pub(crate) fn read(object: DynamicObject) -> (String, Arc<Namespace>) {
     let metadata = object.metadata;
     let mode = metadata.annotations.and_then(|mut annotations| annotations.remove(MODE));
     let namespace = Namespace { labels: metadata.labels.unwrap_or_default(), mode };
@@ -56,29 +85,5 @@ pub(crate) fn resource() -> ApiResource {
         api_version: "v1".to_owned(),
         kind: "Namespace".to_owned(),
         plural: "namespaces".to_owned(),
-    }
-}
-
-/// Keeps the namespaces up to date, for ever.
-pub(crate) async fn feed(client: Client, namespaces: Arc<Namespaces>) {
-    let api: Api<DynamicObject> = Api::all_with(client, &resource());
-    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
-    let mut arriving = HashMap::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => arriving.clear(),
-            Ok(Event::InitApply(object)) => {
-                arriving.extend([read(object)]);
-            }
-            Ok(Event::InitDone) => {
-                namespaces.update(|known| *known = std::mem::take(&mut arriving));
-                namespaces.synced.store(true, Ordering::Relaxed);
-            }
-            Ok(Event::Apply(object)) => namespaces.update(|known| known.extend([read(object)])),
-            Ok(Event::Delete(object)) => namespaces.update(|known| {
-                known.remove(&read(object).0);
-            }),
-            Err(error) => tracing::warn!(%error, "watch of namespaces failed"),
-        }
     }
 }

@@ -18,6 +18,9 @@ use kausality_core::{Summary, review, summary::ObjectId};
 /// What is held back for want of a place is held back no longer than this.
 const MAX_WAITING: usize = 10_000;
 
+/// How long the next attempt waits after one that failed, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(300));
+
 /// Annotations by key; `None` removes one.
 pub(crate) type Annotations = BTreeMap<String, Option<String>>;
 
@@ -46,6 +49,10 @@ pub(crate) struct Waiting {
     first: Instant,
     /// When the last of them came.
     pub since: Instant,
+    /// How often they could not be written.
+    failures: u32,
+    /// Not to be tried before then.
+    rest_until: Option<Instant>,
 }
 
 impl Waiting {
@@ -82,6 +89,8 @@ impl Pending {
             generation,
             first: Instant::now(),
             since: Instant::now(),
+            failures: 0,
+            rest_until: None,
         });
         if entry.generation != generation {
             entry.annotations.remove(SETTLED);
@@ -141,9 +150,22 @@ impl Pending {
     /// What has waited for its object to be quiet for so long, by uid; or for so much longer that it never will be.
     pub(crate) fn ripe(&self, quiet: Duration, at_most: Duration) -> Vec<(String, Waiting)> {
         let waiting = self.lock();
-        let is_ripe = |entry: &Waiting| entry.since.elapsed() >= quiet || entry.first.elapsed() >= at_most;
+        let now = Instant::now();
+        let is_ripe = |entry: &Waiting| {
+            (entry.since.elapsed() >= quiet || entry.first.elapsed() >= at_most)
+                && entry.rest_until.is_none_or(|until| until <= now)
+        };
         let ripe = waiting.iter().filter(|((_, until), entry)| *until == Until::Quiet && is_ripe(entry));
         ripe.map(|((uid, _), entry)| (uid.clone(), entry.clone())).collect()
+    }
+
+    /// What could not be written is tried again later, and ever later: the reason may be one that lasts.
+    pub(crate) fn postpone(&self, uid: &str) {
+        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
+            let pause = PAUSES.0 * 2u32.saturating_pow(entry.failures.min(16));
+            entry.failures = entry.failures.saturating_add(1);
+            entry.rest_until = Some(Instant::now() + pause.min(PAUSES.1));
+        }
     }
 
     /// Lets go of what has been written, unless more has come since.
@@ -152,7 +174,7 @@ impl Pending {
         let key = (uid.to_owned(), until);
         if let Some(entry) = waiting.get_mut(&key) {
             entry.annotations.retain(|key, value| written.get(key) != Some(value));
-            entry.first = Instant::now();
+            (entry.first, entry.failures, entry.rest_until) = (Instant::now(), 0, None);
             if entry.annotations.is_empty() {
                 waiting.remove(&key);
             }

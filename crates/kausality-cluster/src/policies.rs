@@ -2,23 +2,24 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use futures::StreamExt;
-use kausality_api::{API_VERSION, policy::Kausality};
+use kausality_api::{GROUP, policy::Kausality};
 use kausality_core::policy::Policies;
-use kube::{
-    Api,
-    core::DynamicObject,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
-};
+use kube::{Api, core::DynamicObject};
 
-use crate::{cluster::Cluster, kinds::UnknownKind};
+use crate::{
+    cluster::Cluster,
+    feed::{Mirror, feed},
+    kinds::UnknownKind,
+    pulse::{Health, Pulse},
+};
 
 /// How often it is looked whether policies are served, while they are not.
 const LOOK: Duration = Duration::from_secs(30);
@@ -26,14 +27,34 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How soon it is tried again after the API server did not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Where policies come from.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    pulse: Pulse,
+    count: Mutex<usize>,
+    /// There are certainly none, since the kind is not served.
+    absent: AtomicBool,
+}
+
+impl Source {
+    /// Whether the policies have been read, or there are certainly none.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.absent.load(Ordering::Relaxed) || self.pulse.is_synced()
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.pulse.health(*self.count.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Keeps the cluster's policies up to date, for ever. Where the kind is not served there are none; policies from
 /// elsewhere (`fixed`) always hold.
 pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
     let kind = loop {
-        match cluster.kinds.of_resource(API_VERSION, "kausalities").await {
+        match cluster.kinds.of_resource(GROUP, "kausalities").await {
             Ok(kind) => break kind,
             Err(UnknownKind::NotServed(_)) => {
-                cluster.policies_known.store(true, Ordering::Relaxed);
+                cluster.policies.absent.store(true, Ordering::Relaxed);
                 tokio::time::sleep(LOOK).await;
             }
             Err(error) => {
@@ -43,35 +64,65 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
         }
     };
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
-    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
-    let mut known: BTreeMap<String, Kausality> = BTreeMap::new();
-    let mut arriving = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => {
-                arriving.clear();
-                continue;
-            }
-            Ok(Event::InitApply(object)) => {
-                arriving.extend(read(&object, &known));
-                continue;
-            }
-            Ok(Event::Apply(object)) => {
-                let policy = read(&object, &known);
-                known.extend(policy);
-            }
-            Ok(Event::Delete(object)) => {
-                known.remove(object.metadata.name.as_deref().unwrap_or_default());
-            }
-            Ok(Event::InitDone) => known = std::mem::take(&mut arriving),
-            Err(error) => {
-                tracing::warn!(%error, "watch of policies failed");
-                continue;
-            }
-        }
-        let all = fixed.iter().cloned().chain(known.values().cloned()).collect();
-        cluster.set_policies(Policies::new(all));
-        cluster.policies_known.store(true, Ordering::Relaxed);
+    let book = Book { cluster: &cluster, fixed, pages: Mutex::default() };
+    feed(api, "policies", &cluster.policies.pulse, &book).await;
+}
+
+/// All policies, written into the cluster's settings whenever one changes.
+struct Book<'a> {
+    cluster: &'a Cluster,
+    fixed: Vec<Kausality>,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Default)]
+struct Pages {
+    known: BTreeMap<String, Kausality>,
+    arriving: BTreeMap<String, Kausality>,
+}
+
+impl Book<'_> {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut Pages)) {
+        let mut pages = self.pages();
+        change(&mut pages);
+        *self.cluster.policies.count.lock().unwrap_or_else(PoisonError::into_inner) = pages.known.len();
+        let all = self.fixed.iter().chain(pages.known.values()).cloned().collect();
+        self.cluster.set_policies(Policies::new(all));
+    }
+}
+
+impl Mirror for Book<'_> {
+    fn begin(&self) {
+        self.pages().arriving.clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        let mut pages = self.pages();
+        let policy = read(&object, &pages.known);
+        pages.arriving.extend(policy);
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self) {
+        self.publish(|pages| pages.known = std::mem::take(&mut pages.arriving));
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.publish(|pages| {
+            let policy = read(&object, &pages.known);
+            pages.known.extend(policy);
+        });
+        ControlFlow::Continue(())
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        self.publish(|pages| {
+            pages.known.remove(object.metadata.name.as_deref().unwrap_or_default());
+        });
     }
 }
 

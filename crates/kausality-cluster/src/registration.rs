@@ -1,11 +1,15 @@
 //! The registration of the webhook with the API server.
 
+use std::sync::Arc;
+
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
     core::{ApiResource, DynamicObject},
 };
 use serde_json::{Value, json};
+
+use crate::kinds::Kind;
 
 /// The name of the webhook: audit entries begin with it.
 pub const WEBHOOK: &str = "drift.kausality.io";
@@ -19,8 +23,8 @@ pub struct Registration {
     pub url: String,
     /// The CA that signed the webhook's certificate, as PEM; the API server's own trust, if none.
     pub ca_pem: Option<String>,
-    /// API group and plural name of the resources that are watched.
-    pub resources: Vec<(String, String)>,
+    /// The kinds that are watched. Each is reviewed in this one version, whichever a client writes.
+    pub kinds: Vec<Arc<Kind>>,
     /// Whether requests fail while the webhook does not answer.
     pub fail_closed: bool,
     /// Namespaces that are left alone.
@@ -49,11 +53,12 @@ impl Registration {
         if let (Some(pem), Some(client)) = (&self.ca_pem, client.as_object_mut()) {
             client.insert("caBundle".to_owned(), base64(pem.as_bytes()).into());
         }
-        let rules = self.resources.iter().flat_map(|(group, plural)| {
+        let rules = self.kinds.iter().flat_map(|kind| {
+            let ApiResource { group, version, plural, .. } = &kind.resource;
             [
-                json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [plural],
+                json!({"apiGroups": [group], "apiVersions": [version], "resources": [plural],
                     "operations": ["CREATE", "UPDATE", "DELETE"]}),
-                json!({"apiGroups": [group], "apiVersions": ["*"],
+                json!({"apiGroups": [group], "apiVersions": [version],
                     "resources": [format!("{plural}/status"), format!("{plural}/scale")], "operations": ["UPDATE"]}),
             ]
         });

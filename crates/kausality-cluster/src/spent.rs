@@ -1,7 +1,8 @@
 //! Approvals that were used up a moment ago.
 //!
-//! Where a write meets a conflict in storage, the API server reads the object again and reviews the same write once
-//! more. The approval is gone by then, but the change has not happened: the object is still as it was.
+//! The API server may review one write several times. Where it meets a conflict in storage, the object is read again
+//! and the same write reviewed once more; where another webhook has changed the object after us, we are asked again.
+//! The approval is gone by then, but the change has not happened.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kausality_api::approval::Approval;
+use kausality_api::{annotation::TRACE, approval::Approval, trace::Trace};
 use kausality_core::{intent::IntentHash, review::Request};
 
 /// How long the API server may take to come back.
@@ -27,26 +28,49 @@ struct Change {
     to: Option<IntentHash>,
 }
 
-/// A change, and the version of the object that it starts from.
-fn change(request: &Request<'_>) -> Option<(Change, String)> {
-    let old =
-        request.old_object.as_ref().filter(|_| request.sub_resource.is_empty() && !request.is_dry_run())?;
-    let change = Change {
-        uid: old.metadata.uid.to_string(),
-        from: IntentHash::of(&old.intent),
-        to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
-    };
-    Some((change, old.metadata.resource_version.to_string()))
+impl Change {
+    fn of(request: &Request<'_>) -> Option<Self> {
+        let old = request.old_object.as_ref().filter(|_| request.sub_resource.is_empty())?;
+        Some(Self {
+            uid: old.metadata.uid.to_string(),
+            from: IntentHash::of(&old.intent),
+            to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
+        })
+    }
+}
+
+/// What a write starts from: the kind, the name, and the stored version, if there is one.
+fn start(request: &Request<'_>) -> [String; 5] {
+    let object = request.object.as_ref().or(request.old_object.as_ref());
+    let version = request.old_object.as_ref().map(|old| old.metadata.resource_version.to_string());
+    [
+        request.resource.group.to_string(),
+        request.resource.resource.to_string(),
+        request.namespace.to_string(),
+        object.map(|object| object.metadata.any_name().to_owned()).unwrap_or_default(),
+        version.unwrap_or_default(),
+    ]
+}
+
+/// The request that last wrote the trace which an object brings along.
+fn traced(request: &Request<'_>) -> Option<String> {
+    let trace = Trace::decode(request.object.as_ref()?.metadata.annotations.get(TRACE)?).ok()?;
+    trace.hops().last()?.request_uid.clone()
 }
 
 /// An approval that was used up.
 #[derive(Debug)]
 struct Use {
     at: Instant,
-    change: Change,
-    /// The version from which it was last tried. Storage lets one write pass from each, so one review will do.
-    resource_version: String,
     approval: Approval,
+    /// The request whose answer it went into, until it has come back from another webhook. Only the API server knows
+    /// its uid before the object is stored; afterwards storage refuses what starts from the same version.
+    request: Option<String>,
+    /// Where that request started from.
+    start: [String; 5],
+    change: Option<Change>,
+    /// The version from which the change was last tried. Storage lets one write pass from each, so one review will do.
+    resource_version: String,
 }
 
 /// Approvals that were used up a moment ago.
@@ -58,27 +82,43 @@ pub(crate) struct Spent {
 impl Spent {
     /// Notes that an approval was used up for a request.
     pub(crate) fn note(&self, request: &Request<'_>, approval: &Approval) {
-        let Some((change, resource_version)) = change(request) else { return };
+        let start = start(request);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() >= MAX_SPENT {
             recent.pop_front();
         }
-        recent.push_back(Use { at: Instant::now(), change, resource_version, approval: approval.clone() });
+        recent.push_back(Use {
+            at: Instant::now(),
+            approval: approval.clone(),
+            request: Some(request.uid.to_string()),
+            resource_version: start[4].clone(),
+            start,
+            change: Change::of(request),
+        });
     }
 
-    /// The approval that was used up for this very change a moment ago, if this is the first time that it comes from
-    /// another version of the object.
+    /// The approval that was used up for this very change a moment ago, if this is the first time that it comes back
+    /// from another webhook, or from another version of the object.
     pub(crate) fn again(&self, request: &Request<'_>) -> Option<Approval> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|used| used.at.elapsed() < MEMORY);
-        if recent.is_empty() {
+        if recent.is_empty() || request.is_dry_run() {
             return None;
         }
-        let (change, resource_version) = change(request)?;
+        let start = start(request);
+        if let Some(traced) = traced(request) {
+            let came_back = |used: &&mut Use| used.request.as_ref() == Some(&traced) && used.start == start;
+            if let Some(used) = recent.iter_mut().find(came_back) {
+                used.request = None;
+                return Some(used.approval.clone());
+            }
+        }
+        let change = Change::of(request)?;
+        let [.., version] = start;
         let used = recent
             .iter_mut()
-            .find(|used| used.change == change && used.resource_version != resource_version)?;
-        used.resource_version = resource_version;
+            .find(|used| used.change.as_ref() == Some(&change) && used.resource_version != version)?;
+        used.resource_version = version;
         Some(used.approval.clone())
     }
 }
@@ -86,35 +126,52 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use kausality_core::Review;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn review(operation: &str, objects: &str) -> String {
-        format!(
-            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"operation":"{operation}",
-            "kind":{{"kind":"A"}},"resource":{{"resource":"as"}},{objects}}}}}"#
-        )
+    fn approval() -> Approval {
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "A", "name": "a", "generation": 1})).unwrap()
     }
 
-    fn update(uid: &str, version: u8, from: u8, to: u8) -> String {
+    fn review(uid: &str, operation: &str, old: Option<Value>, new: Value) -> Vec<u8> {
+        let request = json!({"uid": uid, "operation": operation, "kind": {"kind": "A"},
+            "resource": {"resource": "as"}, "oldObject": old, "object": new});
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+        serde_json::to_vec(&review).unwrap()
+    }
+
+    fn update(uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
         let object = |size: u8| {
-            format!(
-                r#"{{"metadata":{{"uid":"{uid}","resourceVersion":"{version}"}},"spec":{{"size":{size}}}}}"#
-            )
+            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string()}, "spec": {"size": size}})
         };
-        review("UPDATE", &format!(r#""oldObject":{},"object":{}"#, object(from), object(to)))
+        review("r", "UPDATE", Some(object(from)), object(to))
     }
 
-    fn comes_again(spent: &Spent, review: &str) -> bool {
-        spent.again(&Review::parse(review.as_bytes()).unwrap().request).is_some()
+    /// The creation of an object that a request has been answered for.
+    fn creation(uid: &str, name: &str, answered: Option<&str>) -> Vec<u8> {
+        let mut object = json!({"metadata": {"generateName": name}, "spec": {"size": 1}});
+        if let Some(answered) = answered {
+            let trace = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "user": "c",
+                "timestamp": "2026-01-01T00:00:00Z", "requestUID": answered}]);
+            object["metadata"]["annotations"] = json!({TRACE: trace.to_string()});
+        }
+        review(uid, "CREATE", None, object)
+    }
+
+    fn note(spent: &Spent, review: &[u8]) {
+        spent.note(&Review::parse(review).unwrap().request, &approval());
+    }
+
+    fn comes_again(spent: &Spent, review: &[u8]) -> bool {
+        spent.again(&Review::parse(review).unwrap().request).is_some()
     }
 
     #[test]
     fn the_same_change_may_come_again_once_from_each_version() {
-        let approval: Approval =
-            serde_json::from_str(r#"{"apiVersion":"v1","kind":"A","name":"a","generation":1}"#).unwrap();
         let spent = Spent::default();
-        spent.note(&Review::parse(update("u", 7, 1, 2).as_bytes()).unwrap().request, &approval);
+        note(&spent, &update("u", 7, 1, 2));
         assert!(!comes_again(&spent, &update("u", 7, 1, 2)), "somebody else's, from the same version");
         assert!(comes_again(&spent, &update("u", 8, 1, 2)), "the same, after a conflict");
         assert!(!comes_again(&spent, &update("u", 8, 1, 2)));
@@ -122,8 +179,16 @@ mod tests {
         assert!(!comes_again(&spent, &update("u", 9, 2, 2)));
         assert!(!comes_again(&spent, &update("u", 9, 1, 3)));
         assert!(!comes_again(&spent, &update("v", 9, 1, 2)));
-        let create = review("CREATE", r#""object":{"spec":{"size":1}}"#);
-        spent.note(&Review::parse(create.as_bytes()).unwrap().request, &approval);
-        assert!(!comes_again(&spent, &create));
+    }
+
+    #[test]
+    fn a_creation_may_come_back_once_from_another_webhook() {
+        let spent = Spent::default();
+        note(&spent, &creation("1", "a-", None));
+        assert!(!comes_again(&spent, &creation("2", "a-", None)), "another creation");
+        assert!(!comes_again(&spent, &creation("3", "a-", Some("2"))), "another answer");
+        assert!(!comes_again(&spent, &creation("3", "b-", Some("1"))), "another object");
+        assert!(comes_again(&spent, &creation("3", "a-", Some("1"))));
+        assert!(!comes_again(&spent, &creation("4", "a-", Some("1"))), "once");
     }
 }

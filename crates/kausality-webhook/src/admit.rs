@@ -2,17 +2,19 @@
 
 use std::{
     panic::AssertUnwindSafe,
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
 use kausality_api::text::shorten;
 use kausality_core::{cause::Cause, review::BadReview};
+use serde::Deserialize;
 
 use crate::{
     admission::{Admission, Reply},
@@ -56,11 +58,12 @@ impl<A: Admission> Desk<A> {
     /// Answers one request.
     pub(crate) async fn answer(&self, request: axum::extract::Request) -> Response {
         let observation = self.metrics.begin();
-        let response = match self.outcome(request, observation.started).await {
+        let review = OnceLock::new();
+        let response = match self.outcome(request, observation.started, &review).await {
             Ok(answer) => ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer)
                 .into_response(),
             Err(failure) => {
-                self.note(&failure);
+                self.note(&failure, &review.get().map(uid).unwrap_or_default());
                 failure.into_response()
             }
         };
@@ -68,11 +71,17 @@ impl<A: Admission> Desk<A> {
         response
     }
 
-    async fn outcome(&self, request: axum::extract::Request, started: Instant) -> Result<Vec<u8>, Failure> {
+    /// Decides a request; leaves its body in `review`, whatever becomes of it.
+    async fn outcome(
+        &self,
+        request: axum::extract::Request,
+        started: Instant,
+        review: &OnceLock<Bytes>,
+    ) -> Result<Vec<u8>, Failure> {
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
-        let work = AssertUnwindSafe(self.decide(request.into_body(), started)).catch_unwind();
+        let work = AssertUnwindSafe(self.decide(request.into_body(), started, review)).catch_unwind();
         match tokio::time::timeout(time, work).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => Err(Failure::Panicked),
@@ -80,9 +89,15 @@ impl<A: Admission> Desk<A> {
         }
     }
 
-    async fn decide(&self, body: Body, started: Instant) -> Result<Vec<u8>, Failure> {
+    async fn decide(
+        &self,
+        body: Body,
+        started: Instant,
+        read: &OnceLock<Bytes>,
+    ) -> Result<Vec<u8>, Failure> {
         let (review, _share) = self.intake.read(body).await?;
-        let reply = self.admission.decide(review).await?;
+        let review = read.get_or_init(|| review);
+        let reply = self.admission.decide(review.clone()).await?;
         let answer = response::encode(&reply.subject.uid, &reply.decision)?;
         self.metrics.decided(&reply.decision);
         log(&reply, started);
@@ -91,28 +106,42 @@ impl<A: Admission> Desk<A> {
 
     /// Logs and counts a failure. The payload of a panic and the details of a parser may quote objects, so
     /// neither is logged.
-    fn note(&self, failure: &Failure) {
+    fn note(&self, failure: &Failure, uid: &str) {
         match failure {
             Failure::Panicked => {
                 self.metrics.panicked();
-                tracing::error!("a decision panicked");
+                tracing::error!(uid, "a decision panicked");
             }
             Failure::Bad(bad) => {
                 self.metrics.bad_review();
                 match bad {
                     BadReview::NotJson(error) => tracing::info!(
-                        category = ?error.classify(), line = error.line(), column = error.column(),
+                        uid, category = ?error.classify(), line = error.line(), column = error.column(),
                         "not an AdmissionReview"
                     ),
-                    bad => tracing::info!(error = %bad, "not an AdmissionReview"),
+                    bad => tracing::info!(uid, error = %bad, "not an AdmissionReview"),
                 }
             }
             Failure::Late(_) | Failure::Unwritable(_) | Failure::Refused(Refused::Busy) => {
-                tracing::warn!(error = %failure, "no decision");
+                tracing::warn!(uid, error = %failure, "no decision");
             }
-            Failure::Encoding(_) | Failure::Refused(_) => tracing::info!(error = %failure, "no decision"),
+            Failure::Encoding(_) | Failure::Refused(_) => tracing::info!(uid, error = %failure, "no decision"),
         }
     }
+}
+
+/// The uid of the request in a body, as far as there is one.
+fn uid(body: &Bytes) -> String {
+    #[derive(Deserialize)]
+    struct Review {
+        request: Request,
+    }
+    #[derive(Deserialize)]
+    struct Request {
+        uid: String,
+    }
+    let review = serde_json::from_slice::<Review>(body);
+    review.map(|review| shorten(&review.request.uid, 64)).unwrap_or_default()
 }
 
 impl IntoResponse for Failure {

@@ -128,11 +128,12 @@ impl Webhook {
             salt: Cluster::salt(&client).await.context("cannot read the namespace kube-system")?,
         };
         let cluster = Cluster::new(client.clone(), settings);
-        let resources: Vec<(String, String)> =
-            self.resources.iter().map(|name| group_resource(name)).collect();
-        for (group, plural) in &resources {
-            let kind = cluster.kinds.of_group_resource(group, plural).await?;
+        let mut kinds = Vec::new();
+        for name in &self.resources {
+            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+            let kind = cluster.kinds.of_resource(group, plural).await?;
             cluster.require(&kind);
+            kinds.push(kind);
         }
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
@@ -158,7 +159,7 @@ impl Webhook {
             name: "kausality".to_owned(),
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
             ca_pem,
-            resources,
+            kinds,
             fail_closed: match self.failure_policy {
                 Some(policy) => policy == FailurePolicy::Fail,
                 None => matches!(self.default_mode, ModeArgument::Enforce),
@@ -259,12 +260,6 @@ async fn interrupted() {
         }
     }
     let _ = tokio::signal::ctrl_c().await;
-}
-
-/// `deployments.apps` is the resource `deployments` of the group `apps`.
-fn group_resource(name: &str) -> (String, String) {
-    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-    (group.to_owned(), plural.to_owned())
 }
 
 fn reachable(address: SocketAddr) -> SocketAddr {

@@ -1,5 +1,4 @@
-use kausality_core::review::Object;
-use kube::core::ApiResource;
+use serde_json::json;
 
 use super::*;
 
@@ -11,14 +10,25 @@ fn index() -> Index {
         kind: "Deployment".into(),
         plural: "deployments".into(),
     };
-    Index::new(Kind { resource, namespaced: true })
+    Index::new(Arc::new(Kind { resource, namespaced: true }))
 }
 
-fn summary(name: &str, uid: &str) -> Summary {
-    let text = format!(
-        r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"namespace":"n","name":"{name}","uid":"{uid}"}}}}"#
-    );
-    Summary::of(&Object::parse(&text).unwrap())
+fn filled() -> Index {
+    let index = index();
+    index.complete();
+    index.pulse.sync();
+    index
+}
+
+fn object(name: &str, uid: &str) -> DynamicObject {
+    serde_json::from_value(json!({"metadata": {"namespace": "n", "name": name, "uid": uid}})).unwrap()
+}
+
+/// One that cannot be summarised.
+fn riddle(name: &str, uid: &str) -> DynamicObject {
+    let mut object = object(name, uid);
+    object.data = json!({"status": {"conditions": "none"}, "metadata": []});
+    object
 }
 
 #[track_caller]
@@ -35,9 +45,10 @@ fn an_index_is_blind_until_its_list_is_complete() {
     let index = index();
     check(&index, "a", "1", "blind");
     index.begin();
-    index.arrive(summary("a", "1"));
+    let _ = index.arrive(object("a", "1"));
     check(&index, "a", "1", "blind");
     index.complete();
+    index.pulse.sync();
     check(&index, "a", "1", "here 1");
     check(&index, "a", "", "here 1");
     check(&index, "b", "2", "unseen");
@@ -45,27 +56,32 @@ fn an_index_is_blind_until_its_list_is_complete() {
 
 #[test]
 fn what_goes_is_remembered_by_its_uid() {
-    let index = index();
-    index.complete();
-    index.apply(summary("a", "1"));
-    index.remove(&summary("a", "1"));
+    let index = filled();
+    let _ = index.apply(object("a", "1"));
+    index.remove(object("a", "1"));
     check(&index, "a", "1", "departed");
-    index.apply(summary("a", "2"));
+    let _ = index.apply(object("a", "2"));
     check(&index, "a", "1", "departed");
     check(&index, "a", "2", "here 2");
     // A late event of the first must not remove the second.
-    index.remove(&summary("a", "1"));
+    index.remove(object("a", "1"));
     check(&index, "a", "2", "here 2");
+    // An update is no departure.
+    let _ = index.apply(object("a", "2"));
+    index.remove(object("a", "2"));
+    let _ = index.apply(object("b", "3"));
+    let _ = index.apply(object("b", "3"));
+    check(&index, "b", "3", "here 3");
+    check(&index, "c", "3", "unseen");
 }
 
 #[test]
 fn a_new_list_replaces_everything() {
-    let index = index();
-    index.complete();
-    index.apply(summary("a", "1"));
-    index.apply(summary("b", "2"));
+    let index = filled();
+    let _ = index.apply(object("a", "1"));
+    let _ = index.apply(object("b", "2"));
     index.begin();
-    index.arrive(summary("b", "3"));
+    let _ = index.arrive(object("b", "3"));
     check(&index, "a", "1", "here 1");
     index.complete();
     check(&index, "a", "1", "departed");
@@ -74,26 +90,41 @@ fn a_new_list_replaces_everything() {
 }
 
 #[test]
-fn a_broken_watch_is_trusted_for_a_while_only() {
-    let index = index();
+fn what_cannot_be_understood_is_still_there() {
+    let index = filled();
+    let _ = index.apply(object("a", "1"));
+    index.begin();
+    let _ = index.arrive(riddle("a", "1"));
     index.complete();
-    index.apply(summary("a", "1"));
-    index.fail();
+    check(&index, "a", "1", "blind");
+    check(&index, "b", "1", "unseen");
+}
+
+#[test]
+fn a_broken_watch_is_trusted_for_a_while_only() {
+    let index = filled();
+    let _ = index.apply(object("a", "1"));
+    index.pulse.fail();
     check(&index, "a", "1", "here 1");
-    let earlier = |by| Instant::now().checked_sub(by).unwrap();
-    index.state.write().unwrap().broken = Some((earlier(MAX_OUTAGE * 2), Instant::now()));
+    index.pulse.age();
+    check(&index, "a", "1", "blind");
+    // Failing again is the same outage; a list that begins is none that has arrived.
+    index.pulse.fail();
+    index.begin();
+    let _ = index.arrive(object("b", "2"));
     check(&index, "a", "1", "blind");
     assert!(index.health().outage.is_some());
-    // A list that begins is no list that has arrived.
-    index.begin();
-    index.arrive(summary("b", "2"));
-    check(&index, "a", "1", "blind");
-    // No failure for long enough: it works again.
-    index.state.write().unwrap().broken = Some((earlier(SURE_RECOVERY * 2), earlier(SURE_RECOVERY)));
-    check(&index, "a", "1", "here 1");
-    index.fail();
-    check(&index, "a", "1", "here 1");
-    index.apply(summary("a", "1"));
+    index.pulse.beat();
     check(&index, "a", "1", "here 1");
     assert!(index.health().outage.is_none());
+}
+
+#[test]
+fn too_many_objects_are_not_kept_at_all() {
+    let index = filled();
+    let last = (0..=MAX_OBJECTS).map(|n| index.apply(object(&n.to_string(), &n.to_string()))).last();
+    assert_eq!(last, Some(ControlFlow::Break(())));
+    check(&index, "1", "1", "blind");
+    assert!(index.is_synced(), "nothing more will come");
+    assert_eq!(index.health().objects, 0);
 }

@@ -35,8 +35,8 @@ async fn probes_and_metrics_tell_how_it_is_doing() {
     .unwrap();
     let metrics = fetch("/metrics").unwrap();
     for line in [
-        r#"kausality_index_synced{group="apps",kind="Deployment"} 1"#,
-        r#"kausality_index_outage_seconds{group="",kind="ConfigMap"} 0"#,
+        r#"kausality_watch_synced{group="apps",kind="Deployment"} 1"#,
+        r#"kausality_watch_outage_seconds{group="",kind="ConfigMap"} 0"#,
         "controller_runtime_webhook_requests_in_flight",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");

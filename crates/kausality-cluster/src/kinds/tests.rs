@@ -1,0 +1,33 @@
+use serde_json::json;
+
+use super::*;
+
+fn served(groups: serde_json::Value) -> Served {
+    let groups: Vec<APIGroupDiscovery> = serde_json::from_value(groups).unwrap();
+    Served::new(groups.into_iter(), Instant::now())
+}
+
+fn resource(plural: &str, kind: &str, scope: &str, verbs: &[&str]) -> serde_json::Value {
+    json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": verbs})
+}
+
+#[test]
+fn a_kind_is_reached_in_the_first_version_that_has_it() {
+    let served = served(json!([{"metadata": {"name": "example.com"}, "versions": [
+        {"version": "v1", "resources": [resource("pools", "Pool", "Namespaced", &["get", "list"])]},
+        {"version": "v1beta1", "resources": [
+            resource("pools", "Pool", "Namespaced", &["get", "list"]),
+            resource("farms", "Farm", "Cluster", &["get", "list"])]}]}]));
+    let pool = served.of_kind("example.com", "Pool").unwrap();
+    assert_eq!((pool.resource.api_version.as_str(), pool.namespaced), ("example.com/v1", true));
+    let farm = served.of_resource("example.com", "farms").unwrap();
+    assert_eq!((farm.resource.api_version.as_str(), farm.namespaced), ("example.com/v1beta1", false));
+    assert!(served.of_kind("", "Pool").is_none());
+}
+
+#[test]
+fn what_cannot_be_read_is_no_kind_of_object() {
+    let served = served(json!([{"metadata": {"name": "authorization.k8s.io"}, "versions": [
+        {"version": "v1", "resources": [resource("reviews", "Review", "Cluster", &["create"])]}]}]));
+    assert!(served.of_kind("authorization.k8s.io", "Review").is_none());
+}
