@@ -4,5 +4,6 @@
 
 mod operators;
 mod outages;
+mod reinvocation;
 mod stage;
 mod stories;

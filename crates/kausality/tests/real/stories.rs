@@ -53,10 +53,12 @@ async fn a_rollout_passes_and_a_correction_is_denied_until_it_is_approved() {
 
 fn user_agent_calls(plane: &ControlPlane, agent: &str) -> Vec<AuditEvent> {
     let events = plane.audit().unwrap();
-    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && event.verb != "watch").collect()
+    let about_objects = |event: &AuditEvent| event.verb != "watch" && !event.resource.is_empty();
+    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && about_objects(event)).collect()
 }
 
-/// No API call on the way of a request that is not drift.
+/// No API call on the way of a request that is not drift, also where a watch lags behind: what is certain to come is
+/// waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_drift_costs_no_api_call() {
     let Some(plane) = stage().await else { return };
@@ -67,6 +69,8 @@ async fn what_is_not_drift_costs_no_api_call() {
     let before = user_agent_calls(&plane, "kausality-webhook").len();
     must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
     rolled_out(&plane, "web", 2).await;
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:3"]);
+    rolled_out(&plane, "web", 3).await;
     // What changes neither intent nor annotations of ours does not even reach the webhook.
     let label = || {
         must(&plane, "bob", &["label", "--overwrite", "deployment", "web", "colour=red"]);
@@ -90,22 +94,19 @@ async fn what_is_not_drift_costs_no_api_call() {
         .skip(before)
         .map(|event| format!("{} {} {}", event.verb, event.resource, event.name))
         .collect();
-    // On a busy machine a watch may lag behind the controller. What then looks like drift is checked live: that, and
-    // nothing else, and seldom.
-    assert!(since.iter().all(|call| call.starts_with("get ")), "{since:?}");
     let reviewed = plane.audit().unwrap().iter().filter(|event| is_reviewed(event)).count();
-    println!("{} API calls for {reviewed} reviewed requests", since.len());
-    assert!(since.len() * 20 < reviewed, "{reviewed} requests were reviewed: {since:?}");
+    assert!(reviewed > 50, "{reviewed} requests were reviewed");
+    assert_eq!(since, [String::new(); 0], "{reviewed} requests were reviewed");
 }
 
 fn is_reviewed(event: &AuditEvent) -> bool {
     event.annotations.contains_key("drift.kausality.io/decision")
 }
 
-const EKS_CONTROLLER: &str = "system:serviceaccount:infra:eks-controller";
+pub(crate) const EKS_CONTROLLER: &str = "system:serviceaccount:infra:eks-controller";
 
 /// The custom resource EKSCluster, and one of it that has settled.
-async fn settled_cluster(plane: &ControlPlane) -> Value {
+pub(crate) async fn settled_cluster(plane: &ControlPlane) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     apply(
         plane,
@@ -131,13 +132,55 @@ async fn settled_cluster(plane: &ControlPlane) -> Value {
     get(plane, &["eksclusters", "prod"])
 }
 
-fn report_ready(plane: &ControlPlane) {
+/// Its controller reports that it is ready, and that is kept.
+pub(crate) async fn report_ready(plane: &ControlPlane) {
     let status = r#"{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}}"#;
     must(
         plane,
         EKS_CONTROLLER,
         &["patch", "eksclusters", "prod", "--subresource=status", "--type=merge", "-p", status],
     );
+    eventually(PATIENCE, "the mark on the custom resource", async || {
+        let cluster = get(plane, &["eksclusters", "prod"]);
+        if annotation(&cluster, "settled").is_empty() { Err(format!("{cluster:#}")) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+}
+
+/// What a patch of a custom resource's status cannot carry is written later: once per new fact, and never again.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_resources_cost_one_write_per_new_fact() {
+    let Some(plane) = stage().await else { return };
+    settled_cluster(&plane).await;
+    let _webhook = Webhook::spawn(
+        &plane,
+        "webhook.log",
+        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "eksclusters.example.com"],
+    );
+    registered(&plane).await;
+    report_ready(&plane).await;
+    let controllers = || annotation(&get(&plane, &["eksclusters", "prod"]), "controllers");
+    let before = (controllers(), user_agent_calls(&plane, "kausality-webhook").len());
+    let write_status = |user: &str, nodes: usize| {
+        let status = format!(r#"{{"status":{{"nodes":{nodes}}}}}"#);
+        must(
+            &plane,
+            user,
+            &["patch", "eksclusters", "prod", "--subresource=status", "--type=merge", "-p", &status],
+        );
+    };
+    (0..10).for_each(|nodes| write_status(EKS_CONTROLLER, nodes));
+    write_status("system:serviceaccount:infra:node-counter", 10);
+    eventually(PATIENCE, "the second controller on record", async || {
+        let now = controllers();
+        if now.len() > before.0.len() { Ok(()) } else { Err(now) }
+    })
+    .await
+    .unwrap();
+    let calls = user_agent_calls(&plane, "kausality-webhook");
+    let since: Vec<&str> = calls.iter().skip(before.1).map(|call| call.verb.as_str()).collect();
+    assert_eq!(since, ["patch"], "eleven status updates, one new fact");
 }
 
 /// Passes connections on to replicas in turn, as a Service does.
@@ -189,13 +232,7 @@ async fn an_approval_for_once_passes_one_of_a_hundred() {
         webhooks.push(Webhook::spawn(&plane, &format!("webhook-{place}.log"), &arguments));
     }
     registered(&plane).await;
-    report_ready(&plane);
-    eventually(PATIENCE, "the mark on the custom resource", async || {
-        let cluster = get(&plane, &["eksclusters", "prod"]);
-        if annotation(&cluster, "settled").is_empty() { Err(format!("{cluster:#}")) } else { Ok(()) }
-    })
-    .await
-    .unwrap();
+    report_ready(&plane).await;
 
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
