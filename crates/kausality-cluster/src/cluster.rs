@@ -206,9 +206,9 @@ impl Cluster {
             of(kausality_api::GROUP, "Kausality", self.policies.health()),
         ];
         // Namespaces may own objects too, and then have an index beside.
-        let others = others.into_iter().filter(|other| {
-            !indexes.contains_key(&(other.group.clone(), other.kind.clone()))
-        });
+        let others = others
+            .into_iter()
+            .filter(|other| !indexes.contains_key(&(other.group.clone(), other.kind.clone())));
         health.chain(others.collect::<Vec<_>>()).collect()
     }
 

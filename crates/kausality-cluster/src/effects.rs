@@ -102,11 +102,7 @@ impl Cluster {
     }
 
     /// Writes what waits for one object, unless it shows there already. Tells whether nothing is left to do.
-    async fn record_one(
-        &self,
-        uid: &str,
-        Waiting { object, annotations, generation, .. }: &Waiting,
-    ) -> bool {
+    async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) -> bool {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = match kind {
             Ok(kind) => kind,

@@ -228,7 +228,9 @@ mod tests {
     fn one_parent_has_so_many_events_and_no_more() {
         let (mut restraint, now) = (Restraint::default(), Instant::now());
         let mut written = |parent: &str, at| {
-            (0..1000).filter(|n| restraint.admit(at, parent, &format!("{parent}-{at:?}-{n}")).is_some()).count()
+            (0..1000)
+                .filter(|n| restraint.admit(at, parent, &format!("{parent}-{at:?}-{n}")).is_some())
+                .count()
         };
         assert_eq!(written("p", now), MAX_PER_PARENT);
         assert_eq!(written("q", now), MAX_PER_PARENT);

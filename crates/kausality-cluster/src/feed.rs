@@ -118,12 +118,7 @@ async fn list(
 }
 
 /// Watches from a version on, for one term; leaves the version from which to go on.
-async fn watch(
-    api: &Api<DynamicObject>,
-    version: &mut String,
-    pulse: &Pulse,
-    mirror: &impl Mirror,
-) -> End {
+async fn watch(api: &Api<DynamicObject>, version: &mut String, pulse: &Pulse, mirror: &impl Mirror) -> End {
     let term = u32::try_from(TERM.as_secs()).unwrap_or(u32::MAX);
     let parameters = WatchParams { timeout: Some(term), ..WatchParams::default() };
     let mut events = match tokio::time::timeout(ANSWER, api.watch(&parameters, version)).await {

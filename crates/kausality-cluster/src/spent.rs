@@ -131,7 +131,8 @@ mod tests {
     use super::*;
 
     fn approval() -> Approval {
-        serde_json::from_value(json!({"apiVersion": "v1", "kind": "A", "name": "a", "generation": 1})).unwrap()
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "A", "name": "a", "generation": 1}))
+            .unwrap()
     }
 
     fn review(uid: &str, operation: &str, old: Option<Value>, new: Value) -> Vec<u8> {
@@ -143,9 +144,7 @@ mod tests {
     }
 
     fn update(uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
-        let object = |size: u8| {
-            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string()}, "spec": {"size": size}})
-        };
+        let object = |size: u8| json!({"metadata": {"uid": uid, "resourceVersion": version.to_string()}, "spec": {"size": size}});
         review("r", "UPDATE", Some(object(from)), object(to))
     }
 

@@ -89,12 +89,7 @@ impl<A: Admission> Desk<A> {
         }
     }
 
-    async fn decide(
-        &self,
-        body: Body,
-        started: Instant,
-        read: &OnceLock<Bytes>,
-    ) -> Result<Vec<u8>, Failure> {
+    async fn decide(&self, body: Body, started: Instant, read: &OnceLock<Bytes>) -> Result<Vec<u8>, Failure> {
         let (review, _share) = self.intake.read(body).await?;
         let review = read.get_or_init(|| review);
         let reply = self.admission.decide(review.clone()).await?;
@@ -125,7 +120,9 @@ impl<A: Admission> Desk<A> {
             Failure::Late(_) | Failure::Unwritable(_) | Failure::Refused(Refused::Busy) => {
                 tracing::warn!(uid, error = %failure, "no decision");
             }
-            Failure::Encoding(_) | Failure::Refused(_) => tracing::info!(uid, error = %failure, "no decision"),
+            Failure::Encoding(_) | Failure::Refused(_) => {
+                tracing::info!(uid, error = %failure, "no decision")
+            }
         }
     }
 }

@@ -31,9 +31,11 @@ const GAUGES: [Gauge; 4] = [
     ("kausality_watch_outage_seconds", "How long the watch of a kind has been broken", |watch| {
         Some(watch.health.outage.map_or(0.0, |outage| outage.as_secs_f64()))
     }),
-    ("kausality_watch_silence_seconds", "How long ago the API server last showed that it still watches", |watch| {
-        watch.health.silence.map(|silence| silence.as_secs_f64())
-    }),
+    (
+        "kausality_watch_silence_seconds",
+        "How long ago the API server last showed that it still watches",
+        |watch| watch.health.silence.map(|silence| silence.as_secs_f64()),
+    ),
 ];
 
 impl Collector for Watches {

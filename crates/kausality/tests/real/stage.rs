@@ -177,3 +177,36 @@ pub(crate) async fn denial(plane: &ControlPlane, count: usize) {
     .await
     .unwrap();
 }
+
+/// What is served at an address without TLS, with its head.
+pub(crate) async fn fetch(address: &str, path: &str) -> Option<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok()?;
+    Some(text)
+}
+
+/// Whether a webhook, by its health address, wants to be asked.
+pub(crate) async fn is_ready(health: &str) -> bool {
+    fetch(health, "/readyz").await.is_some_and(|text| text.starts_with("HTTP/1.1 200"))
+}
+
+/// The sum of a metric over all its labels that contain this text.
+pub(crate) async fn metric(health: &str, name: &str, labels: &str) -> f64 {
+    let text = fetch(health, "/metrics").await.unwrap_or_default();
+    let lines = text.lines().filter(|line| line.starts_with(&format!("{name}{{")) && line.contains(labels));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
+/// A kubeconfig like the administrator's, for an API server that is reached at another URL.
+pub(crate) fn kubeconfig_at(plane: &ControlPlane, url: &str) -> String {
+    let text = std::fs::read_to_string(plane.kubeconfig()).unwrap();
+    let mut config: Value = serde_saphyr::from_str(&text).unwrap();
+    config["clusters"][0]["cluster"]["server"] = url.into();
+    let file = plane.folder().join("elsewhere.kubeconfig");
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
