@@ -27,6 +27,8 @@ pub struct Kind {
     pub resource: ApiResource,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// What else people call it: `deployment`, `deploy`.
+    pub names: Vec<String>,
 }
 
 /// Why a kind is not known.
@@ -91,6 +93,19 @@ impl Kinds {
     /// If it is not served, or cannot be asked for.
     pub async fn of_resource(&self, group: &str, plural: &str) -> Result<Arc<Kind>, UnknownKind> {
         self.find(&full_name(group, plural), |served| served.of_resource(group, plural)).await
+    }
+
+    /// The kind that somebody means: by its plural, singular or short name, or its kind, with or without a group, as
+    /// `kubectl get` takes it.
+    ///
+    /// # Errors
+    /// If none is served under that name, or the API server cannot be asked.
+    pub async fn named(&self, name: &str) -> Result<Arc<Kind>, UnknownKind> {
+        let (short, group) = match name.split_once('.') {
+            Some((short, group)) => (short, Some(group)),
+            None => (name, None),
+        };
+        self.find(name, |served| served.named(short, group)).await
     }
 
     /// Forgets what is served: something was not where it should be.
@@ -215,6 +230,17 @@ impl Served {
         self.by_kind.get(kind)?.iter().find(|known| known.resource.group == group).cloned()
     }
 
+    /// The first group that has such a kind is meant, unless one is named.
+    fn named(&self, name: &str, group: Option<&str>) -> Option<Arc<Kind>> {
+        let is_it = |kind: &&Arc<Kind>| {
+            group.is_none_or(|group| kind.resource.group == group)
+                && (kind.resource.plural == name
+                    || kind.resource.kind.eq_ignore_ascii_case(name)
+                    || kind.names.iter().any(|known| known == name))
+        };
+        self.kinds.iter().find(is_it).cloned()
+    }
+
     fn of_resource(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
         let is_it = |kind: &&Arc<Kind>| kind.resource.plural == plural && kind.resource.group == group;
         self.kinds.iter().find(is_it).cloned()
@@ -230,7 +256,7 @@ impl Kind {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        Self { resource, namespaced }
+        Self { resource, namespaced, names: Vec::new() }
     }
 
     /// A resource as it is served. What cannot be read one by one, such as a review, is no kind of object.
@@ -238,7 +264,8 @@ impl Kind {
         let readable = resource.verbs.iter().any(|verb| verb == "get");
         let namespaced = resource.scope.as_deref() == Some("Namespaced");
         let (kind, plural) = (resource.response_kind?.kind?, resource.resource?);
-        readable.then(|| Self::new(api_version, &kind, &plural, namespaced))
+        let names = resource.short_names.into_iter().chain(resource.singular_resource).collect();
+        readable.then(|| Self { names, ..Self::new(api_version, &kind, &plural, namespaced) })
     }
 }
 

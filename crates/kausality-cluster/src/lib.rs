@@ -25,9 +25,11 @@ mod pending;
 pub mod policies;
 mod pulse;
 pub mod registration;
+mod schemas;
 mod spent;
 
 pub use cluster::{Cluster, Freshness, WatchHealth};
 pub use index::{Index, Sight};
 pub use kinds::{Kind, Kinds, UnknownKind};
 pub use pulse::Health;
+pub use schemas::{NoSchema, Schemas};

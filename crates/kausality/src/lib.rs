@@ -1,6 +1,8 @@
 //! The commands of `kausality`, as a library so that tests and benchmarks can reach them.
 
 mod cli;
+pub mod connect;
+pub mod manifests;
 mod mode;
 pub mod replay;
 pub mod webhook;

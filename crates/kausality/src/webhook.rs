@@ -13,14 +13,10 @@ use clap::{Args, ValueEnum};
 use kausality_cluster::{Cluster, policies, registration::Registration};
 use kausality_core::{Settings, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
-use kube::{
-    Client,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-
+use kube::Client;
 use prometheus_client::registry::Registry;
 
-use crate::{mode::ModeArgument, replay::policies as policy_files};
+use crate::{connect::Connection, mode::ModeArgument, replay::policies as policy_files};
 
 mod health;
 
@@ -45,13 +41,8 @@ pub struct Webhook {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
 
-    /// The kubeconfig file to use, if not running in the cluster
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig file to use
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
 
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
@@ -115,7 +106,7 @@ impl Webhook {
     }
 
     async fn serve(&self) -> Result<ExitCode> {
-        let client = self.client().await?;
+        let client = self.connection.client("webhook").await?;
         let own_user = Cluster::own_user(&client).await.context(
             "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
         )?;
@@ -187,27 +178,6 @@ impl Webhook {
         server.run(stop).await;
         cluster.flush(FLUSH_DEADLINE).await;
         Ok(ExitCode::SUCCESS)
-    }
-
-    async fn client(&self) -> Result<Client> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let mut config = match &self.kubeconfig {
-            Some(file) => {
-                let read =
-                    Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
-                kube::Config::from_custom_kubeconfig(read, &options).await?
-            }
-            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await?,
-            None => kube::Config::infer().await.context("no cluster: give --kubeconfig, or run in one")?,
-        };
-        // Watches are long-lived; everything else has a deadline of its own.
-        config.read_timeout = None;
-        let version = env!("CARGO_PKG_VERSION");
-        config.headers.push((
-            http::header::USER_AGENT,
-            http::HeaderValue::from_str(&format!("kausality-webhook/{version}"))?,
-        ));
-        Ok(Client::try_from(config)?)
     }
 
     fn certificates(&self) -> Result<Certificates> {

@@ -10,7 +10,7 @@ fn index() -> Index {
         kind: "Deployment".into(),
         plural: "deployments".into(),
     };
-    Index::new(Arc::new(Kind { resource, namespaced: true }))
+    Index::new(Arc::new(Kind { resource, namespaced: true, names: Vec::new() }))
 }
 
 fn filled() -> Index {

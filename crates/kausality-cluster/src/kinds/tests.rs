@@ -8,7 +8,8 @@ fn served(groups: serde_json::Value) -> Served {
 }
 
 fn resource(plural: &str, kind: &str, scope: &str, verbs: &[&str]) -> serde_json::Value {
-    json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": verbs})
+    json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": verbs,
+        "singularResource": kind.to_lowercase(), "shortNames": [&plural[..2]]})
 }
 
 #[test]
@@ -30,4 +31,20 @@ fn what_cannot_be_read_is_no_kind_of_object() {
     let served = served(json!([{"metadata": {"name": "authorization.k8s.io"}, "versions": [
         {"version": "v1", "resources": [resource("reviews", "Review", "Cluster", &["create"])]}]}]));
     assert!(served.of_kind("authorization.k8s.io", "Review").is_none());
+}
+
+#[test]
+fn people_name_a_kind_as_kubectl_has_it() {
+    let group = |name: &str, version: &str| {
+        json!({"metadata": {"name": name}, "versions": [
+            {"version": version, "resources": [resource("pools", "Pool", "Namespaced", &["get"])]}]})
+    };
+    let served = served(json!([group("example.com", "v1"), group("example.org", "v2")]));
+    let group_of = |name, group| Some(served.named(name, group)?.resource.group.clone());
+    for name in ["pools", "pool", "Pool", "po"] {
+        assert_eq!(group_of(name, None).as_deref(), Some("example.com"), "{name}");
+        assert_eq!(group_of(name, Some("example.org")).as_deref(), Some("example.org"), "{name}");
+    }
+    assert_eq!(group_of("poo", None), None);
+    assert_eq!(group_of("pools", Some("example.net")), None);
 }

@@ -6,6 +6,8 @@ use anyhow::{Context, Result, bail};
 use kausality_api::{API_VERSION, policy::Kausality};
 use serde_json::Value;
 
+use crate::manifests::documents;
+
 /// Reads the `Kausality` policies of YAML or JSON files. Other kinds in them are passed over.
 ///
 /// # Errors
@@ -21,10 +23,8 @@ pub(crate) fn load(files: &[PathBuf]) -> Result<Vec<Kausality>> {
 }
 
 fn parse(file: &Path, text: &str) -> Result<Vec<Kausality>> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).with_context(|| format!("{} is not YAML", file.display()))?;
     let mut policies = Vec::new();
-    for document in documents.into_iter().flat_map(items) {
+    for document in documents(&file.display().to_string(), text)? {
         let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         if (says("apiVersion").as_str(), says("kind").as_str()) != (API_VERSION, "Kausality") {
             continue;
@@ -41,15 +41,6 @@ fn parse(file: &Path, text: &str) -> Result<Vec<Kausality>> {
         bail!("{} holds no policy (apiVersion: {API_VERSION}, kind: Kausality)", file.display());
     }
     Ok(policies)
-}
-
-/// The items of a list, or the document itself.
-fn items(mut document: Value) -> Vec<Value> {
-    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
-    match document.get_mut("items").filter(|_| is_list).map(Value::take) {
-        Some(Value::Array(items)) => items,
-        _ => vec![document],
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,62 @@
+//! The way to a cluster, from the flags that kubectl has too.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use kube::{
+    Client,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+/// Which cluster, and as whom.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Connection {
+    /// The kubeconfig file to use, if not running in the cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig file to use
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// The user to act as
+    #[arg(long = "as", value_name = "USER")]
+    user: Option<String>,
+
+    /// A group to act as; may be given several times
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    groups: Vec<String>,
+}
+
+impl Connection {
+    /// A client that calls itself `kausality-<command>`. Its calls have no time limit of their own.
+    ///
+    /// # Errors
+    /// If there is no cluster to be found, or its configuration makes no sense.
+    pub async fn client(&self, command: &str) -> Result<Client> {
+        let mut config = self.config().await?;
+        if self.user.is_some() {
+            config.auth_info.impersonate = self.user.clone();
+            config.auth_info.impersonate_groups = Some(self.groups.clone()).filter(|groups| !groups.is_empty());
+        }
+        // Watches are long-lived; everything else has a deadline of its own.
+        config.read_timeout = None;
+        let name = format!("kausality-{command}/{}", env!("CARGO_PKG_VERSION"));
+        config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_str(&name)?));
+        Ok(Client::try_from(config)?)
+    }
+
+    async fn config(&self) -> Result<kube::Config> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        Ok(match &self.kubeconfig {
+            Some(file) => {
+                let read =
+                    Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
+                kube::Config::from_custom_kubeconfig(read, &options).await?
+            }
+            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await?,
+            None => kube::Config::infer().await.context("no cluster: give --kubeconfig, or run in one")?,
+        })
+    }
+}

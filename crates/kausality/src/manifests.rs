@@ -1,0 +1,158 @@
+//! Manifests from files: YAML or JSON, several to a file, folders of them, or standard input.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// One object, and where it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The file, or `-`.
+    pub file: String,
+    /// The object.
+    pub object: Value,
+}
+
+impl Manifest {
+    /// A text of the object; empty if it has none.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// All objects in files, in folders with their subfolders, or in standard input (`-`), in order.
+///
+/// # Errors
+/// If something cannot be read, is no manifest, or nothing is found.
+pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+            found.extend(parse("-", &text)?);
+        } else if path.is_dir() {
+            let files = folder(path)?;
+            if files.is_empty() {
+                bail!("{} holds no file that ends in .yaml, .yml or .json", path.display());
+            }
+            for file in files {
+                found.extend(read(&file)?);
+            }
+        } else {
+            found.extend(read(path)?);
+        }
+    }
+    if found.is_empty() {
+        bail!("no objects found: is the input empty?");
+    }
+    Ok(found)
+}
+
+/// The documents in a text; lists are taken apart.
+///
+/// # Errors
+/// If it is no YAML.
+pub fn documents(file: &str, text: &str) -> Result<Vec<Value>> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).with_context(|| format!("{file} is not YAML"))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
+}
+
+fn read(file: &Path) -> Result<Vec<Manifest>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    parse(&file.display().to_string(), &text)
+}
+
+fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
+    let mut manifests = Vec::new();
+    for object in documents(file, text)? {
+        let manifest = Manifest { file: file.to_owned(), object };
+        for field in ["/apiVersion", "/kind", "/metadata/name"] {
+            if manifest.text(field).is_empty() {
+                let name = [manifest.text("/kind"), manifest.text("/metadata/name")].join(" ");
+                let field = field.trim_start_matches('/').replace('/', ".");
+                bail!("{file}: an object ({}) has no {field}", name.trim());
+            }
+        }
+        manifests.push(manifest);
+    }
+    Ok(manifests)
+}
+
+/// The manifests in a folder and its subfolders, in the order of their names.
+fn folder(path: &Path) -> Result<Vec<PathBuf>> {
+    let context = || format!("cannot read {}", path.display());
+    let mut entries =
+        std::fs::read_dir(path).with_context(context)?.collect::<Result<Vec<_>, _>>().with_context(context)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(folder(&path)?);
+        } else if path.extension().and_then(|end| end.to_str()).is_some_and(|end| ENDINGS.contains(&end)) {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// The items of a list, or the document itself.
+fn items(mut document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => vec![document],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+    #[test]
+    fn documents_lists_and_empty_ones() {
+        let text = format!("---\n{A}---\n---\n{A}");
+        let found = parse("f.yaml", &text).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].text("/metadata/name"), "a");
+        let items: Vec<Value> = found.into_iter().map(|manifest| manifest.object).collect();
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        assert_eq!(parse("f.json", &list).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn faults_say_where() {
+        for (text, expected) in [
+            ("a: [", "f.yaml is not YAML"),
+            ("kind: ConfigMap\nmetadata: {name: a}", "f.yaml: an object (ConfigMap a) has no apiVersion"),
+            ("apiVersion: v1\nkind: ConfigMap", "f.yaml: an object (ConfigMap) has no metadata.name"),
+        ] {
+            let error = format!("{:#}", parse("f.yaml", text).unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn folders_are_read_in_order_with_their_subfolders() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        for (file, name) in [("c.yaml", "third"), ("b/x.yml", "second"), ("a.json", "first"), ("z.txt", "no")] {
+            let text = A.replace("name: a", &format!("name: {name}"));
+            std::fs::write(folder.path().join(file), text).unwrap();
+        }
+        let found = load(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<&str> = found.iter().map(|manifest| manifest.text("/metadata/name")).collect();
+        assert_eq!(names, ["first", "second", "third"]);
+    }
+}
