@@ -60,8 +60,11 @@ impl Schemas {
         }
         let failed = |error: kube::Error| NoSchema::Failed(api_version.to_owned(), error.to_string());
         let places = self.places.get_or_try_init(|| self.places()).await.map_err(failed)?;
-        let path =
-            if api_version.contains('/') { format!("apis/{api_version}") } else { format!("api/{api_version}") };
+        let path = if api_version.contains('/') {
+            format!("apis/{api_version}")
+        } else {
+            format!("api/{api_version}")
+        };
         let place = places.get(&path).ok_or_else(|| NoSchema::NotServed(api_version.to_owned()))?;
         let text = self.get(&place.url).await.map_err(failed)?;
         let kinds = openapi::parse(&text).map_err(|error| NoSchema::Bad(api_version.to_owned(), error))?;

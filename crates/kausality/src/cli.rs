@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{replay::Replay, webhook::Webhook, why::Why};
+use crate::{own::Own, replay::Replay, webhook::Webhook, why::Why};
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
 #[derive(Debug, Parser)]
@@ -19,6 +19,7 @@ pub struct Cli {
 enum Command {
     Replay(Replay),
     Why(Why),
+    Own(Box<Own>),
     Webhook(Box<Webhook>),
 }
 
@@ -31,6 +32,7 @@ impl Cli {
         match &self.command {
             Command::Replay(replay) => replay.run(),
             Command::Why(why) => why.run(),
+            Command::Own(own) => own.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()

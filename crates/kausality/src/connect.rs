@@ -38,7 +38,8 @@ impl Connection {
         let mut config = self.config().await?;
         if self.user.is_some() {
             config.auth_info.impersonate = self.user.clone();
-            config.auth_info.impersonate_groups = Some(self.groups.clone()).filter(|groups| !groups.is_empty());
+            config.auth_info.impersonate_groups =
+                Some(self.groups.clone()).filter(|groups| !groups.is_empty());
         }
         // Watches are long-lived; everything else has a deadline of its own.
         config.read_timeout = None;

@@ -4,7 +4,9 @@ mod cli;
 pub mod connect;
 pub mod manifests;
 mod mode;
+pub mod own;
 pub mod replay;
+pub mod target;
 pub mod webhook;
 pub mod why;
 

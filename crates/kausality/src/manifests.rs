@@ -90,8 +90,10 @@ fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
 /// The manifests in a folder and its subfolders, in the order of their names.
 fn folder(path: &Path) -> Result<Vec<PathBuf>> {
     let context = || format!("cannot read {}", path.display());
-    let mut entries =
-        std::fs::read_dir(path).with_context(context)?.collect::<Result<Vec<_>, _>>().with_context(context)?;
+    let mut entries = std::fs::read_dir(path)
+        .with_context(context)?
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(context)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     let mut files = Vec::new();
     for entry in entries {
@@ -147,7 +149,8 @@ mod tests {
     fn folders_are_read_in_order_with_their_subfolders() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("b")).unwrap();
-        for (file, name) in [("c.yaml", "third"), ("b/x.yml", "second"), ("a.json", "first"), ("z.txt", "no")] {
+        for (file, name) in [("c.yaml", "third"), ("b/x.yml", "second"), ("a.json", "first"), ("z.txt", "no")]
+        {
             let text = A.replace("name: a", &format!("name: {name}"));
             std::fs::write(folder.path().join(file), text).unwrap();
         }
