@@ -66,10 +66,10 @@ impl Own {
     /// If the object cannot be read, or its owners make no sense.
     pub fn run(&self) -> Result<ExitCode> {
         let object = match &self.file {
-            Some(file) => from_file(file)?,
+            Some(file) => saved(file)?,
             None => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(self.from_cluster())?
+                runtime.block_on(self.live())?
             }
         };
         let managed = object.pointer("/metadata/managedFields");
@@ -107,7 +107,7 @@ impl Own {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn from_cluster(&self) -> Result<Value> {
+    async fn live(&self) -> Result<Value> {
         let client = self.connection.client("own").await?;
         let target = Target::parse(&Kinds::new(client.clone()), &self.object).await?;
         let namespace = self.namespace.as_deref().unwrap_or(client.default_namespace());
@@ -121,7 +121,7 @@ impl Own {
     }
 }
 
-fn from_file(file: &std::path::Path) -> Result<Value> {
+fn saved(file: &std::path::Path) -> Result<Value> {
     let mut found = manifests::load(&[file.to_owned()])?;
     match (found.pop(), found.is_empty()) {
         (Some(manifest), true) => Ok(manifest.object),
