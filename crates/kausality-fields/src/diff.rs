@@ -2,8 +2,9 @@
 
 use crate::encoding::{Encoder, same};
 use crate::key;
-use crate::path::{Path, Scalar, Step};
+use crate::path::{Path, Step};
 use crate::redact::{self, PREFIX, Redaction};
+use crate::scalar::Scalar;
 use crate::scope::{Root, Scope};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};

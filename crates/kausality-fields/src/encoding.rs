@@ -5,7 +5,8 @@
 //! of objects: a change of the format is a break, and `hashes_are_pinned` fails on it.
 
 use crate::key;
-use crate::path::{Path, Scalar, Step};
+use crate::path::{Path, Step};
+use crate::scalar::Scalar;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -45,10 +46,7 @@ impl Encoder {
                         None => left.extend(list.iter().rev().map(|v| Part::Value(None, v))),
                     }
                 }
-                Part::Value(_, scalar) => match Scalar::of(scalar) {
-                    Some(scalar) => self.scalar(&scalar),
-                    None => self.tag(b'n'),
-                },
+                Part::Value(_, scalar) => self.scalar(&Scalar::or_null(scalar).unwrap_or(Scalar::Null)),
             }
         }
     }
@@ -69,9 +67,13 @@ impl Encoder {
                         self.scalar(value);
                     }
                 }
-                Step::Value(text) => {
+                Step::Value(Scalar::Text(text)) => {
                     self.tag(b'V');
                     self.bytes(text.as_bytes());
+                }
+                Step::Value(scalar) => {
+                    self.tag(b'W');
+                    self.scalar(scalar);
                 }
                 Step::Index(index) => {
                     self.tag(b'I');
@@ -83,6 +85,7 @@ impl Encoder {
 
     fn scalar(&mut self, scalar: &Scalar) {
         match scalar {
+            Scalar::Null => self.tag(b'n'),
             Scalar::Bool(false) => self.tag(b'f'),
             Scalar::Bool(true) => self.tag(b't'),
             Scalar::Integer(value) => {

@@ -3,7 +3,8 @@
 //! The choice is made for all given lists together, so that one item cannot be known by its name on one side and by
 //! its port on the other.
 
-use crate::path::{Scalar, Step};
+use crate::path::Step;
+use crate::scalar::Scalar;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -84,7 +85,7 @@ pub(crate) fn items<'a, const N: usize>(
 impl Identity {
     fn step(self, item: &Value) -> Option<Step> {
         match self {
-            Self::Member => item.as_str().map(|text| Step::Value(text.to_owned())),
+            Self::Member => item.as_str().map(|text| Step::Value(Scalar::Text(text.to_owned()))),
             Self::Key(parts) => {
                 let item = item.as_object()?;
                 let keyed = |name: &&'static str| {

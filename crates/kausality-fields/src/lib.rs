@@ -1,4 +1,4 @@
-//! What changed between two versions of a Kubernetes object, as readable paths.
+//! What changed between two versions of a Kubernetes object, as readable paths, and who owns which of its fields.
 //!
 //! ```
 //! use kausality_fields::{Redaction, intent};
@@ -17,7 +17,12 @@
 //! [`intent`] looks at what somebody wants of an object, [`object`] at nearly all of it. Both return a [`Diff`]:
 //! changes ordered by [`Path`], which can be shown, serialised, and named by a stable [`Diff::hash`].
 //!
-//! # Rules
+//! A [`Path`] also names what somebody owns. A [`FieldSet`] is read and written as the API server does it (FieldsV1),
+//! [`managed`] is the list of them in an object. [`schema`] says what objects are made of, [`typed`] what that means
+//! for the fields of a value, and [`ownership`] who owns them after an apply or an update. All of it follows the API
+//! server to the byte: what is computed here is what it would store.
+//!
+//! # Rules of diffs
 //!
 //! * **Equal means equal in meaning.** Numbers compare by value (`1` is `1.0`), the order of JSON keys is nothing.
 //!   `null` is a value: it differs from an absent field.
@@ -34,18 +39,34 @@
 //! * **Secret values never get in.** A v1 Secret's values are replaced by salted digests before anything is
 //!   compared ([`Redaction`]), so no rendering of a diff, present or future, can leak them.
 
+pub mod attribution;
+pub mod delegation;
 mod diff;
 mod encoding;
+mod fieldsv1;
+pub mod fight;
+mod gojson;
 mod key;
+pub mod managed;
+pub mod meaning;
+pub mod owned;
+pub mod ownership;
 mod path;
 mod redact;
 mod render;
+mod scalar;
 pub mod schema;
 mod scope;
+mod set;
+pub mod typed;
+pub mod verdict;
 
 pub use diff::{Change, Diff, Leaf};
-pub use path::{Path, Scalar, Step};
+pub use fieldsv1::{FieldsV1Error, FieldsV1Problem};
+pub use path::{Path, Step};
 pub use redact::{Redaction, redact};
+pub use scalar::Scalar;
+pub use set::FieldSet;
 
 use scope::Scope;
 use serde_json::Value;

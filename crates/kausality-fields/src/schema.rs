@@ -2,10 +2,29 @@
 //!
 //! A type says of a value whether it is owned as a whole or part by part, and what identifies the items of a list.
 //! One definition allows several shapes where Kubernetes does (an int-or-string, a value of any type).
+//!
+//! Types come [from OpenAPI](openapi::document) as an API server serves it, or [from a
+//! CustomResourceDefinition](structural::custom_resource). Where there are none, those of [`Schema::deduced`] say of
+//! any value what Kubernetes takes it for.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+mod convert;
+mod deduced;
+mod error;
+mod kind;
+mod metadata;
+mod node;
+pub mod openapi;
+mod resolve;
+pub mod structural;
+
+pub use deduced::{DEDUCED, UNTYPED};
+pub use error::{Problem, SchemaError};
+pub use kind::{GroupVersionKind, Kinds};
+pub use resolve::{Resolved, ResolvedList, ResolvedMap};
 
 /// Named types.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,3 +126,6 @@ pub enum Relationship {
     /// The value is owned as a whole.
     Atomic,
 }
+
+#[cfg(test)]
+mod tests;

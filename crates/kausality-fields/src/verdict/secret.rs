@@ -1,0 +1,101 @@
+//! What is special about Secrets: values that nobody may see, and texts that are stored under another name.
+
+use crate::path::{Path, Step};
+use crate::redact::{self, Redaction};
+use crate::set::{FieldSet, Node};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+const DATA: &str = "data";
+const TEXTS: &str = "stringData";
+
+/// Whether values must not be shown. If either object is a Secret, both are.
+pub(super) fn is_secret(declared: &Value, live: &Value) -> bool {
+    redact::is_secret(declared) || redact::is_secret(live)
+}
+
+/// A value of a Secret as it may be shown.
+pub(super) fn shown(path: &Path, value: &Value, redaction: &Redaction) -> Value {
+    match path.steps() {
+        [Step::Field(name)] => redaction.field(name, Cow::Borrowed(value)).into_owned(),
+        [Step::Field(name), ..] if name == DATA || name == TEXTS => redaction.marker(value),
+        steps if redact::is_redacted(steps) => redaction.marker(value),
+        _ => value.clone(),
+    }
+}
+
+/// A Secret as it may be shown.
+pub(super) fn redacted(object: Value, redaction: &Redaction) -> Value {
+    match object {
+        Value::Object(fields) => {
+            let safe = |(name, value): (String, Value)| {
+                let value = redaction.field(&name, Cow::Owned(value)).into_owned();
+                (name, value)
+            };
+            fields.into_iter().map(safe).collect()
+        }
+        Value::Null => Value::Null,
+        other => redaction.marker(&other),
+    }
+}
+
+/// What is declared, as it is stored: the API server keeps the texts of `stringData` in base64 under `data`.
+pub(super) fn stored(declared: &Value) -> Cow<'_, Value> {
+    let Some(texts) = declared.get(TEXTS).and_then(Value::as_object) else { return Cow::Borrowed(declared) };
+    let mut stored = declared.clone();
+    if let Value::Object(fields) = &mut stored {
+        fields.remove(TEXTS);
+        let data = fields.entry(DATA).or_insert_with(|| Value::Object(Map::new()));
+        if data.is_null() {
+            *data = Value::Object(Map::new());
+        }
+        if let Value::Object(data) = data {
+            let encoded =
+                |text: &Value| text.as_str().map_or(Value::Null, |text| base64(text.as_bytes()).into());
+            data.extend(texts.iter().map(|(name, text)| (name.clone(), encoded(text))));
+        }
+    }
+    Cow::Owned(stored)
+}
+
+/// Owned fields as they are stored.
+pub(super) fn stored_fields(fields: &FieldSet) -> FieldSet {
+    let [texts, data] = [TEXTS, DATA].map(|name| Path::from_iter([Step::Field(name.to_owned())]));
+    let others = |node: &&Node| !matches!(&node.step, Step::Field(name) if name == TEXTS);
+    let others = FieldSet::of_nodes(fields.nodes().iter().filter(others).cloned().collect());
+    others.union(&fields.without_prefix(&texts).with_prefix(&data))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0usize, |bits, byte| bits << 8 | usize::from(*byte)) << (8 * (3 - chunk.len()));
+        for nth in 0..4 {
+            let digit = DIGITS[bits >> (18 - 6 * nth) & 63];
+            text.push(if nth <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn texts_are_stored_in_base64() {
+        for (text, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("ÿ~", "w79+")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+        let declared = json!({"kind": "Secret", "data": {"a": "eA=="}, "stringData": {"b": "foo"}});
+        assert_eq!(*stored(&declared), json!({"kind": "Secret", "data": {"a": "eA==", "b": "Zm9v"}}));
+        let fields =
+            FieldSet::from_fields_v1(r#"{"f:data":{"f:a":{}},"f:stringData":{"f:b":{}},"f:type":{}}"#);
+        assert_eq!(stored_fields(&fields.unwrap()).to_string(), "data.a\ndata.b\ntype");
+    }
+}
