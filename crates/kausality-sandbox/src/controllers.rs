@@ -42,6 +42,8 @@ mod pod;
 mod replicaset;
 mod resource;
 mod retry;
+mod revision;
+mod scheduler;
 mod statefulset;
 mod time;
 mod ttl;
@@ -61,10 +63,11 @@ pub use kubelet::Kubelet;
 pub use namespace::Namespaces;
 pub use replicaset::ReplicaSets;
 pub use resource::{
-    CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Key, NAMESPACES, NODES, PODS, REPLICA_SETS,
-    Resource, STATEFUL_SETS,
+    CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Key, NAMESPACES, NODES, PODS,
+    REPLICA_SETS, Resource, STATEFUL_SETS,
 };
 pub use retry::Retry;
+pub use scheduler::Scheduler;
 pub use statefulset::StatefulSets;
 pub use time::Time;
 pub use ttl::FinishedJobs;
@@ -129,7 +132,7 @@ impl Outcome {
     }
 }
 
-/// The controllers of a plain control plane, and a kubelet. Composite controllers come on top.
+/// The controllers of a plain control plane, a scheduler, and a kubelet with a node. Composite controllers come on top.
 pub fn standard() -> Vec<Box<dyn Controller + Send>> {
     vec![
         Box::new(Deployments::default()),
@@ -141,6 +144,7 @@ pub fn standard() -> Vec<Box<dyn Controller + Send>> {
         Box::new(FinishedJobs::default()),
         Box::new(GarbageCollector::default()),
         Box::new(Namespaces::default()),
+        Box::new(Scheduler::default()),
         Box::new(Kubelet::default()),
     ]
 }

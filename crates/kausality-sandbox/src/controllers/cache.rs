@@ -16,6 +16,8 @@ pub struct Cache {
     objects: BTreeMap<Resource, Objects>,
     /// By the uid of an owner.
     dependents: BTreeMap<String, BTreeMap<Resource, Objects>>,
+    /// By the uid of the owner that is their controller.
+    controlled: BTreeMap<String, BTreeMap<Resource, Objects>>,
     uids: BTreeMap<String, Key>,
 }
 
@@ -71,27 +73,30 @@ impl Cache {
         self.resources().find(|resource| resource.is(api_version, kind))
     }
 
-    /// Takes in one event, and says what it changed. An event that tells nothing new changes nothing.
+    /// Takes in one event, and says what it changed. An event that tells nothing new, because it came before or was
+    /// overtaken, changes nothing.
     pub fn apply(&mut self, resource: &Resource, event: Event) -> Vec<Change> {
         let change = |before, after| Change { resource: resource.clone(), before, after };
         match event {
-            Event::Applied(new) => match self.get(resource, object::namespace(&new), object::name(&new)).cloned() {
-                Some(old) if object::uid(&old) != object::uid(&new) => {
-                    self.remove(resource, &old);
-                    self.insert(resource, Arc::clone(&new));
-                    vec![change(Some(old), None), change(None, Some(new))]
+            Event::Applied(new) => {
+                match self.get(resource, object::namespace(&new), object::name(&new)).cloned() {
+                    Some(old) if object::uid(&old) != object::uid(&new) => {
+                        self.remove(resource, &old);
+                        self.insert(resource, Arc::clone(&new));
+                        vec![change(Some(old), None), change(None, Some(new))]
+                    }
+                    Some(old) if !is_later(&new, &old) => Vec::new(),
+                    Some(old) => {
+                        self.remove(resource, &old);
+                        self.insert(resource, Arc::clone(&new));
+                        vec![change(Some(old), Some(new))]
+                    }
+                    None => {
+                        self.insert(resource, Arc::clone(&new));
+                        vec![change(None, Some(new))]
+                    }
                 }
-                Some(old) if object::version(&old) == object::version(&new) => Vec::new(),
-                Some(old) => {
-                    self.remove(resource, &old);
-                    self.insert(resource, Arc::clone(&new));
-                    vec![change(Some(old), Some(new))]
-                }
-                None => {
-                    self.insert(resource, Arc::clone(&new));
-                    vec![change(None, Some(new))]
-                }
-            },
+            }
             Event::Deleted(last) => {
                 let held = self.get(resource, object::namespace(&last), object::name(&last)).cloned();
                 match held.filter(|held| object::uid(held) == object::uid(&last)) {
@@ -116,7 +121,9 @@ impl Cache {
             .cloned()
             .collect();
         let gone = gone.into_iter().map(Event::Deleted);
-        gone.chain(list.into_iter().map(Event::Applied)).flat_map(|event| self.apply(resource, event)).collect()
+        gone.chain(list.into_iter().map(Event::Applied))
+            .flat_map(|event| self.apply(resource, event))
+            .collect()
     }
 
     /// All it holds, as if it had just been added: for a controller that starts, or that must look at everything again.
@@ -151,14 +158,17 @@ impl Cache {
 
     /// All objects of a resource in a namespace, by name.
     pub fn list_in(&self, resource: &Resource, namespace: &str) -> impl Iterator<Item = &Arc<Value>> {
-        self.objects.get(resource).and_then(|objects| objects.get(namespace)).into_iter().flat_map(BTreeMap::values)
+        self.objects
+            .get(resource)
+            .and_then(|objects| objects.get(namespace))
+            .into_iter()
+            .flat_map(BTreeMap::values)
     }
 
     /// The objects of a resource that have the owner as their controller, by namespace and name.
-    pub fn owned<'a>(&'a self, resource: &Resource, owner: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
-        let objects = self.dependents.get(owner).and_then(|by_resource| by_resource.get(resource));
-        let controlled = move |it: &&Arc<Value>| object::controller(it).is_some_and(|by| by.uid() == owner);
-        objects.into_iter().flat_map(flat).filter(controlled)
+    pub fn owned(&self, resource: &Resource, owner: &str) -> impl Iterator<Item = &Arc<Value>> {
+        let objects = self.controlled.get(owner).and_then(|by_resource| by_resource.get(resource));
+        objects.into_iter().flat_map(flat)
     }
 
     /// All objects that name the owner among theirs.
@@ -172,23 +182,20 @@ impl Cache {
             let by_resource = self.dependents.entry(owner.uid().to_owned()).or_default();
             put(of(by_resource, resource), &new);
         }
+        if let Some(owner) = object::controller(&new) {
+            let by_resource = self.controlled.entry(owner.uid().to_owned()).or_default();
+            put(of(by_resource, resource), &new);
+        }
         self.uids.insert(object::uid(&new).to_owned(), resource.key_of(&new));
         put(of(&mut self.objects, resource), &new);
     }
 
     fn remove(&mut self, resource: &Resource, old: &Value) {
         for owner in object::owners(old) {
-            if let Some(by_resource) = self.dependents.get_mut(owner.uid()) {
-                if let Some(objects) = by_resource.get_mut(resource) {
-                    take(objects, old);
-                    if objects.is_empty() {
-                        by_resource.remove(resource);
-                    }
-                }
-                if by_resource.is_empty() {
-                    self.dependents.remove(owner.uid());
-                }
-            }
+            drop_from(&mut self.dependents, owner.uid(), resource, old);
+        }
+        if let Some(owner) = object::controller(old) {
+            drop_from(&mut self.controlled, owner.uid(), resource, old);
         }
         self.uids.remove(object::uid(old));
         if let Some(objects) = self.objects.get_mut(resource) {
@@ -197,8 +204,36 @@ impl Cache {
     }
 }
 
+/// Whether an object is a later state of the same. Versions are numbers; whatever is none is later unless it is equal.
+fn is_later(new: &Value, old: &Value) -> bool {
+    let (new, old) = (object::version(new), object::version(old));
+    match (new.parse::<u64>(), old.parse::<u64>()) {
+        (Ok(new), Ok(old)) => new > old,
+        _ => new != old,
+    }
+}
+
 fn of<'a>(map: &'a mut BTreeMap<Resource, Objects>, resource: &Resource) -> &'a mut Objects {
     map.entry(resource.clone()).or_default()
+}
+
+/// Drops an object from an index by owner, with all that is empty after that.
+fn drop_from(
+    index: &mut BTreeMap<String, BTreeMap<Resource, Objects>>,
+    owner: &str,
+    resource: &Resource,
+    old: &Value,
+) {
+    let Some(by_resource) = index.get_mut(owner) else { return };
+    if let Some(objects) = by_resource.get_mut(resource) {
+        take(objects, old);
+        if objects.is_empty() {
+            by_resource.remove(resource);
+        }
+    }
+    if by_resource.is_empty() {
+        index.remove(owner);
+    }
 }
 
 fn flat(objects: &Objects) -> impl Iterator<Item = &Arc<Value>> {

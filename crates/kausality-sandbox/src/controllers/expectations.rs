@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Action, Key, Time, Write};
+use serde_json::Value;
+
+use super::{Action, Cache, Change, Key, Resource, Time, Write, object};
 
 /// After this many milliseconds, what has not been seen will not be.
 const TIMEOUT: u64 = 5 * 60 * 1000;
@@ -39,15 +41,41 @@ impl Expectations {
         }
     }
 
+    /// Takes in the change of a dependent, and says which of its controllers, all of one resource, to sync.
+    pub(crate) fn observe(&mut self, resource: &Resource, cache: &Cache, change: &Change) -> Vec<Key> {
+        let owner = |it: &Value| {
+            let owner =
+                object::controller(it).filter(|owner| resource.is(owner.api_version(), owner.kind()))?;
+            Some((resource.key(object::namespace(it), owner.name()), owner.uid().to_owned()))
+        };
+        let (before, after) = (change.before.as_deref(), change.after.as_deref());
+        let mut keys = Vec::new();
+        for (key, uid) in [before.and_then(owner), after.and_then(owner)].into_iter().flatten() {
+            if keys.contains(&key) {
+                continue;
+            }
+            // What another object of the same name had is none of this one's business.
+            if cache.at(&key).is_none_or(|held| object::uid(held) == uid) {
+                match (before, after) {
+                    (None, Some(new)) if !object::deleting(new) => self.created(&key),
+                    (Some(old), Some(new)) if object::deleting(old) == object::deleting(new) => {}
+                    _ => self.deleted(&key, object::name(change.object())),
+                }
+            }
+            keys.push(key);
+        }
+        keys
+    }
+
     /// One dependent has appeared.
-    pub(crate) fn created(&mut self, key: &Key) {
+    fn created(&mut self, key: &Key) {
         if let Some(open) = self.open.get_mut(key) {
             open.creations = open.creations.saturating_sub(1);
         }
     }
 
     /// One dependent is going or gone.
-    pub(crate) fn deleted(&mut self, key: &Key, name: &str) {
+    fn deleted(&mut self, key: &Key, name: &str) {
         if let Some(open) = self.open.get_mut(key) {
             open.deletions.remove(name);
         }
@@ -73,3 +101,6 @@ impl Expectations {
 fn deleted(write: &Write) -> Option<&str> {
     matches!(write.action, Action::Delete(_)).then_some(write.key.name.as_str())
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,3 +48,6 @@ fn feed_text(hasher: &mut Sha256, text: &str) {
     hasher.update((text.len() as u64).to_be_bytes());
     hasher.update(text.as_bytes());
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,12 +41,22 @@ impl Resource {
 
     /// A resource known from discovery.
     pub fn new(group: String, version: String, plural: String, kind: String, namespaced: bool) -> Self {
-        Self { plural: plural.into(), group: group.into(), version: version.into(), kind: kind.into(), namespaced }
+        Self {
+            plural: plural.into(),
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            namespaced,
+        }
     }
 
     /// `apps/v1`, or `v1` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// Whether an `apiVersion` and `kind` mean this resource.

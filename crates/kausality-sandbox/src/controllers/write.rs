@@ -24,6 +24,8 @@ pub enum Action {
     UpdateStatus(Value),
     /// PUT of the subresource `finalize` of a namespace, with the same rule.
     Finalize(Value),
+    /// POST to the subresource `binding` of a Pod.
+    Bind(Value),
     /// A merge patch. With `metadata.resourceVersion` in it, the same rule holds; `metadata.uid` must be the object's.
     Patch(Value),
     /// A merge patch of the subresource `status`.

@@ -1,0 +1,118 @@
+//! The ways in which an object is changed.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use crate::call::{Call, parse_yaml};
+use crate::kinds::{Definition, Shape};
+use crate::status::{Cause, Failure, Subject};
+
+mod strategic;
+
+/// A change.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// This object, in place of the other.
+    Replace(Value),
+    /// A JSON patch (RFC 6902).
+    Json(Patch),
+    /// A merge patch (RFC 7386).
+    Merge(Value),
+    /// A merge patch that knows which lists are merged item by item.
+    Strategic(Value),
+    /// What somebody wants of the object, and owns.
+    Apply(Value),
+}
+
+impl Change {
+    /// The patch in the body of a call.
+    pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
+        let custom = call.definition.is_custom();
+        let kind = call.content_type.split(';').next().unwrap_or_default().trim();
+        match kind {
+            "application/json-patch+json" => {
+                let patch = serde_json::from_slice(&call.body);
+                patch
+                    .map(Self::Json)
+                    .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+            }
+            "application/merge-patch+json" => Ok(Self::Merge(parse_object(&call.body)?)),
+            "application/strategic-merge-patch+json" if !custom => {
+                Ok(Self::Strategic(parse_object(&call.body)?))
+            }
+            "application/apply-patch+yaml" | "application/apply-patch+json" => {
+                Ok(Self::Apply(parse_yaml(&call.body)?))
+            }
+            "application/strategic-merge-patch+json" => Err(Failure::unsupported_media_type(
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+            _ => {
+                let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+                Err(Failure { details: Some(json!({})), ..failure })
+            }
+        }
+    }
+
+    /// The object after the change.
+    pub(crate) fn apply(&self, live: &Value, definition: &Definition) -> Result<Value, Failure> {
+        let mut object = live.clone();
+        match self {
+            Self::Replace(new) => return Ok(new.clone()),
+            Self::Json(patch) => json_patch::patch(&mut object, patch).map_err(|_| {
+                let message = "the server rejected our request due to an error in our request";
+                Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
+            })?,
+            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Strategic(patch) => {
+                let name = match &definition.shape {
+                    Shape::BuiltIn(name) => name.as_str(),
+                    Shape::Custom(_) => "",
+                };
+                strategic::merge(&mut object, patch, name).map_err(Failure::bad_request)?;
+            }
+            Self::Apply(_) => {}
+        }
+        Ok(object)
+    }
+
+    /// What is wrong with an object that a patch made is wrong with the patch.
+    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+        let text = match self {
+            Self::Replace(_) | Self::Apply(_) => return failure,
+            Self::Json(patch) => json!(patch).to_string(),
+            Self::Merge(patch) | Self::Strategic(patch) => patch.to_string(),
+        };
+        let why = failure
+            .message
+            .split_once(" cannot be handled as a ")
+            .and_then(|(_, rest)| rest.split_once(": "));
+        let why = why.map_or(failure.message.as_str(), |(_, why)| why);
+        Failure::invalid(&Subject::default(), &[Cause::invalid("patch", &json!(text), why)])
+    }
+
+    /// The scale after the change. Scales have no lists, so that all kinds of merging are the same.
+    pub(crate) fn apply_to_scale(&self, live: &Value) -> Result<Value, Failure> {
+        let mut scale = live.clone();
+        match self {
+            Self::Replace(new) => scale = new.clone(),
+            Self::Json(patch) => {
+                json_patch::patch(&mut scale, patch)
+                    .map_err(|error| Failure::bad_request(error.to_string()))?;
+            }
+            Self::Merge(patch) | Self::Strategic(patch) | Self::Apply(patch) => {
+                json_patch::merge(&mut scale, patch);
+            }
+        }
+        Ok(scale)
+    }
+}
+
+fn parse_object(text: &[u8]) -> Result<Value, Failure> {
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Failure::bad_request("error decoding patch: it is not an object"))
+    }
+}

@@ -1,0 +1,338 @@
+//! Controllers at work on a sandbox, in real time: the driver that [`controllers`](crate::controllers) describes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::select_all;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::controllers::{
+    Action, Cache, Change, Controller, Delete, Event, Key, Read, Refusal, Resource, Retry, Time, Watched, Write,
+};
+use crate::identity::User;
+use crate::kinds::{Definition, Registry};
+use crate::sandbox::Sandbox;
+use crate::store::After;
+
+/// How long a controller sleeps when nothing happens: kinds may be served by then that were not.
+const NAP: Duration = Duration::from_millis(500);
+
+/// Controllers at work. They stop when this is dropped.
+#[derive(Debug)]
+pub struct Running(Vec<JoinHandle<()>>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Sandbox {
+    /// Sets controllers to work, each on its own.
+    pub fn run(&self, controllers: Vec<Box<dyn Controller + Send>>) -> Running {
+        let tasks = controllers.into_iter().map(|controller| tokio::spawn(Worker::new(self, controller).work()));
+        Running(tasks.collect())
+    }
+}
+
+/// One controller, its cache and its queue.
+struct Worker {
+    sandbox: Sandbox,
+    controller: Box<dyn Controller + Send>,
+    caller: Caller,
+    cache: Cache,
+    watched: Vec<Watching>,
+    queue: BTreeSet<Key>,
+    later: BTreeSet<(Time, Key)>,
+    retry: Retry<Key>,
+}
+
+/// A resource that is watched, and how far.
+struct Watching {
+    resource: Resource,
+    definition: Arc<Definition>,
+    revision: u64,
+    changed: watch::Receiver<u64>,
+}
+
+impl Worker {
+    fn new(sandbox: &Sandbox, controller: Box<dyn Controller + Send>) -> Self {
+        let user = controller.user();
+        // Real controllers call themselves by the program that they are part of.
+        let agent = if user.starts_with("system:node:") { "kubelet/v1" } else { "kube-controller-manager/v1" };
+        Self {
+            sandbox: sandbox.clone(),
+            caller: Caller { sandbox: sandbox.clone(), user: User::admin(&user), agent },
+            controller,
+            cache: Cache::default(),
+            watched: Vec::new(),
+            queue: BTreeSet::new(),
+            later: BTreeSet::new(),
+            retry: Retry::default(),
+        }
+    }
+
+    async fn work(mut self) {
+        loop {
+            self.enlist();
+            self.listen();
+            match self.due() {
+                Some(key) => self.sync(key).await,
+                None => self.rest().await,
+            }
+        }
+    }
+
+    /// Begins to watch what is served by now.
+    fn enlist(&mut self) {
+        let registry = Arc::clone(&self.sandbox.state().registry);
+        for (resource, definition) in wanted(&self.controller.watches(), &registry) {
+            if self.watched.iter().any(|watching| watching.definition.collection == definition.collection) {
+                continue;
+            }
+            self.cache.register(&resource);
+            let mut state = self.sandbox.state();
+            let changed = state.store.subscribe(&definition.collection);
+            let revision = state.store.revision();
+            drop(state);
+            let watching = Watching { resource, definition, revision, changed };
+            let changes = self.relist(&watching);
+            self.take_in(changes);
+            self.watched.push(watching);
+        }
+        let served = |watching: &Watching| {
+            let Definition { group, version, plural, .. } = &*watching.definition;
+            registry.get(group, version, plural).is_some()
+        };
+        self.watched.retain(served);
+    }
+
+    /// Takes in what has happened since the last time.
+    fn listen(&mut self) {
+        for at in 0..self.watched.len() {
+            let Some(watching) = self.watched.get_mut(at) else { continue };
+            watching.changed.mark_unchanged();
+            let state = self.sandbox.state();
+            let events = state.store.since(&watching.definition.collection, watching.revision);
+            let revision = state.store.revision();
+            drop(state);
+            watching.revision = revision;
+            let mut changes = Vec::new();
+            match events {
+                Ok(events) => {
+                    for event in events {
+                        let event = match &event.after {
+                            After::Stored(object) => Event::Applied(watching.definition.serve(object)),
+                            After::Gone(last) => Event::Deleted(watching.definition.serve(last)),
+                        };
+                        changes.extend(self.cache.apply(&watching.resource, event));
+                    }
+                }
+                Err(_) => {
+                    let Some(watching) = self.watched.get(at) else { continue };
+                    let (resource, objects) = (watching.resource.clone(), self.objects(&watching.definition));
+                    changes.extend(self.cache.replace(&resource, objects));
+                }
+            }
+            self.take_in(changes);
+        }
+    }
+
+    fn relist(&mut self, watching: &Watching) -> Vec<Change> {
+        let objects = self.objects(&watching.definition);
+        self.cache.replace(&watching.resource, objects)
+    }
+
+    fn objects(&self, definition: &Definition) -> Vec<Arc<Value>> {
+        let objects = self.sandbox.state().store.list(&definition.collection, None);
+        objects.into_iter().map(|(_, object)| definition.serve(&object)).collect()
+    }
+
+    fn take_in(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            self.queue.extend(self.controller.keys(&self.cache, &change));
+        }
+    }
+
+    /// A key whose time has come.
+    fn due(&mut self) -> Option<Key> {
+        let now = self.sandbox.now();
+        while let Some((_, key)) = self.later.first().filter(|(at, _)| *at <= now).cloned() {
+            self.queue.insert(key);
+            self.later.pop_first();
+        }
+        self.queue.pop_first()
+    }
+
+    /// Waits until something happens, or it is time for something.
+    async fn rest(&mut self) {
+        let now = self.sandbox.now();
+        let next = self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
+        let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.changed()));
+        let changes: Vec<_> = changes.collect();
+        if changes.is_empty() {
+            return tokio::time::sleep(next.min(NAP)).await;
+        }
+        let _ = tokio::time::timeout(next.min(NAP), select_all(changes)).await;
+    }
+
+    async fn sync(&mut self, key: Key) {
+        let mut outcome = self.controller.sync(&self.cache, &key, self.sandbox.now());
+        if !outcome.reads.is_empty() {
+            for read in std::mem::take(&mut outcome.reads) {
+                let found = self.caller.read(&read).await;
+                self.controller.seen(&key, &read, &found);
+            }
+            outcome = self.controller.sync(&self.cache, &key, self.sandbox.now());
+        }
+        for (nth, write) in outcome.writes.iter().enumerate() {
+            let Err(refusal) = self.caller.write(write).await else { continue };
+            tracing::debug!(controller = self.controller.name(), ?key, %refusal, "a write was refused");
+            if refusal.stops(write) {
+                let undone = outcome.writes.get(nth..).unwrap_or_default();
+                self.controller.refused(&key, undone, &refusal);
+                self.later.insert((self.retry.failed(&key, self.sandbox.now()), key));
+                return;
+            }
+            self.controller.refused(&key, std::slice::from_ref(write), &refusal);
+        }
+        self.retry.forget(&key);
+        if let Some(again) = outcome.again {
+            self.later.insert((again, key));
+        }
+    }
+}
+
+/// Somebody who calls the API.
+struct Caller {
+    sandbox: Sandbox,
+    user: User,
+    agent: &'static str,
+}
+
+impl Caller {
+    async fn read(&self, read: &Read) -> Vec<Arc<Value>> {
+        let url = match read {
+            Read::Object(key) => object_url(key),
+            Read::Collection { resource, namespace } => collection_url(resource, namespace),
+        };
+        match (self.call(Method::GET, &url, "application/json", &Value::Null).await, read) {
+            (Ok(object), Read::Object(_)) => vec![Arc::new(object)],
+            (Ok(mut list), Read::Collection { resource, .. }) => {
+                let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return Vec::new() };
+                let named = |mut item: Value| {
+                    item["apiVersion"] = resource.api_version().into();
+                    item["kind"] = resource.kind.as_ref().into();
+                    Arc::new(item)
+                };
+                items.into_iter().map(named).collect()
+            }
+            (Err(_), _) => Vec::new(),
+        }
+    }
+
+    async fn write(&self, write: &Write) -> Result<(), Refusal> {
+        let (key, json, merge) = (&write.key, "application/json", "application/merge-patch+json");
+        let part = |name: &str| format!("{}/{name}", object_url(key));
+        let (method, url, content, body) = match &write.action {
+            Action::Create(object) => {
+                (Method::POST, collection_url(&key.resource, &key.namespace), json, object.clone())
+            }
+            Action::Update(object) => (Method::PUT, object_url(key), json, object.clone()),
+            Action::UpdateStatus(object) => (Method::PUT, part("status"), json, object.clone()),
+            Action::Finalize(object) => (Method::PUT, part("finalize"), json, object.clone()),
+            Action::Bind(binding) => (Method::POST, part("binding"), json, binding.clone()),
+            Action::Patch(patch) => (Method::PATCH, object_url(key), merge, patch.clone()),
+            Action::PatchStatus(patch) => (Method::PATCH, part("status"), merge, patch.clone()),
+            Action::Delete(options) => (Method::DELETE, object_url(key), json, delete_options(options)),
+        };
+        self.call(method, &url, content, &body).await.map(|_| ())
+    }
+
+    async fn call(&self, method: Method, url: &str, content: &str, body: &Value) -> Result<Value, Refusal> {
+        let unknown = |error: &dyn std::fmt::Display| Refusal::Unknown(error.to_string());
+        let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let request = Request::builder()
+            .method(method)
+            .uri(url)
+            .header(header::CONTENT_TYPE, content)
+            .header(header::USER_AGENT, self.agent)
+            .extension(self.user.clone())
+            .body(body)
+            .map_err(|error| unknown(&error))?;
+        let answer = self.sandbox.handle(request).await;
+        let status = answer.status();
+        let body = answer.into_body().collect().await.map_err(|error| unknown(&error))?.to_bytes();
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| unknown(&error))?;
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let says = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Err(match status {
+            StatusCode::NOT_FOUND => Refusal::NotFound,
+            StatusCode::CONFLICT if says("reason") == "AlreadyExists" => Refusal::AlreadyExists,
+            StatusCode::CONFLICT => Refusal::Conflict,
+            status if status.is_client_error() => Refusal::Denied(says("message")),
+            _ => Refusal::Unknown(says("message")),
+        })
+    }
+}
+
+/// What a controller watches, as far as it is served; of what is served in several versions or groups, one.
+fn wanted(watches: &Watched, registry: &Registry) -> Vec<(Resource, Arc<Definition>)> {
+    let resource = |definition: &Arc<Definition>| {
+        let Definition { group, version, plural, kind, namespaced, .. } = &**definition;
+        Resource::new(group.clone(), version.clone(), plural.clone(), kind.clone(), *namespaced)
+    };
+    match watches {
+        Watched::These(these) => {
+            let served = |wanted: &Resource| {
+                let definition = registry.get(&wanted.group, &wanted.version, &wanted.plural)?;
+                Some((wanted.clone(), Arc::clone(definition)))
+            };
+            these.iter().filter_map(served).collect()
+        }
+        Watched::Everything => {
+            let mut by_collection = BTreeMap::new();
+            for definition in registry.all().filter(|definition| !definition.review) {
+                by_collection.entry(definition.collection.clone()).or_insert_with(|| Arc::clone(definition));
+            }
+            by_collection.into_values().map(|definition| (resource(&definition), definition)).collect()
+        }
+    }
+}
+
+fn collection_url(resource: &Resource, namespace: &str) -> String {
+    let root = if resource.group.is_empty() { "/api" } else { "/apis" };
+    let within = match namespace {
+        "" => String::new(),
+        namespace => format!("/namespaces/{namespace}"),
+    };
+    format!("{root}/{}{within}/{}", resource.api_version(), resource.plural)
+}
+
+fn object_url(key: &Key) -> String {
+    format!("{}/{}", collection_url(&key.resource, &key.namespace), key.name)
+}
+
+fn delete_options(delete: &Delete) -> Value {
+    let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    if let Some(propagation) = delete.propagation {
+        options["propagationPolicy"] = propagation.as_str().into();
+    }
+    if let Some(seconds) = delete.grace_period_seconds {
+        options["gracePeriodSeconds"] = seconds.into();
+    }
+    for (name, value) in [("uid", &delete.uid), ("resourceVersion", &delete.resource_version)] {
+        if let Some(value) = value {
+            options["preconditions"][name] = value.as_str().into();
+        }
+    }
+    options
+}

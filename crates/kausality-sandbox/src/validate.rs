@@ -1,0 +1,294 @@
+//! Which objects are refused, in the words of the API server, for the mistakes that people make.
+
+use serde_json::{Value, json};
+
+use crate::kinds::structural;
+use crate::kinds::{Definition, Shape};
+use crate::metadata;
+use crate::status::{Cause, Failure};
+use crate::store::selector::Selector;
+
+mod names;
+
+/// Whether an object may be created.
+pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Failure> {
+    let mut causes = names::of(definition, object);
+    causes.extend(owners(object));
+    match &definition.shape {
+        Shape::Custom(custom) => {
+            causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
+        }
+        Shape::BuiltIn(_) => causes.extend(content(definition, object)),
+    }
+    refuse(definition, object, &causes)
+}
+
+/// Whether an object may take the place of another.
+pub(crate) fn update(
+    definition: &Definition,
+    subresource: &str,
+    live: &Value,
+    object: &Value,
+) -> Result<(), Failure> {
+    let mut causes = owners(object);
+    if metadata::is_deleting(live) {
+        let old = metadata::finalizers(live);
+        let new: Vec<_> = metadata::finalizers(object).into_iter().filter(|it| !old.contains(it)).collect();
+        if !new.is_empty() {
+            let list = new.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(", ");
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &why));
+        }
+    }
+    causes.extend(names::labels(object));
+    match &definition.shape {
+        Shape::Custom(custom) => {
+            causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
+        }
+        Shape::BuiltIn(_) if subresource != "status" => {
+            causes.extend(content(definition, object));
+            causes.extend(immutable(definition, live, object));
+        }
+        Shape::BuiltIn(_) => {}
+    }
+    refuse(definition, object, &causes)
+}
+
+fn refuse(definition: &Definition, object: &Value, causes: &[Cause]) -> Result<(), Failure> {
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid(&definition.kind_subject(metadata::name(object)), causes))
+}
+
+fn owners(object: &Value) -> Vec<Cause> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = owners.map(Vec::as_slice).unwrap_or_default();
+    let mut causes = Vec::new();
+    for (nth, owner) in owners.iter().enumerate() {
+        for (key, what) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if owner[key].as_str().unwrap_or_default().is_empty() {
+                causes.push(Cause::invalid(
+                    format!("metadata.ownerReferences[{nth}].{key}"),
+                    &json!(""),
+                    what,
+                ));
+            }
+        }
+    }
+    if owners.iter().filter(|owner| owner["controller"] == true).count() > 1 {
+        let why = "Only one reference can have Controller set to true";
+        causes.push(Cause::invalid("metadata.ownerReferences", &json!(owners), why));
+    }
+    causes
+}
+
+/// Faults of what a built-in kind wants.
+fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let spec = &object["spec"];
+    match definition.kind.as_str() {
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
+            if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
+                causes.push(Cause::invalid(
+                    "spec.replicas",
+                    &json!(replicas),
+                    "must be greater than or equal to 0",
+                ));
+            }
+            selector(spec, &mut causes);
+            pod_spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
+            let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
+            if policy != "Always" {
+                let at = "spec.template.spec.restartPolicy";
+                causes.push(Cause::unsupported(at, &json!(policy), &["Always".to_owned()]));
+            }
+        }
+        "Job" => {
+            pod_spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
+            let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
+            if policy == "Always" {
+                let at = "spec.template.spec.restartPolicy";
+                let supported = ["OnFailure".to_owned(), "Never".to_owned()];
+                causes.push(Cause {
+                    message: format!(
+                        "Required value: valid values: \"{}\", \"{}\"",
+                        supported[0], supported[1]
+                    ),
+                    ..Cause::required(at, "")
+                });
+            }
+        }
+        "CronJob" => {
+            if spec["schedule"].as_str().unwrap_or_default().is_empty() {
+                causes.push(Cause::required("spec.schedule", ""));
+            }
+            let at = "spec.jobTemplate.spec.template.spec";
+            pod_spec(&spec["jobTemplate"]["spec"]["template"]["spec"], at, &mut causes);
+        }
+        "Pod" => pod_spec(spec, "spec", &mut causes),
+        "Service" => {
+            let none = spec["ports"].as_array().is_none_or(Vec::is_empty);
+            if none && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
+                causes.push(Cause::required("spec.ports", ""));
+            }
+        }
+        "CustomResourceDefinition" => {
+            let name = format!(
+                "{}.{}",
+                spec["names"]["plural"].as_str().unwrap_or_default(),
+                spec["group"].as_str().unwrap_or_default()
+            );
+            if metadata::name(object) != name {
+                let why = "must be spec.names.plural+\".\"+spec.group";
+                causes.push(Cause::invalid("metadata.name", &object["metadata"]["name"], why));
+            }
+            let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+                let why = "must have exactly one version marked as storage version";
+                causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
+            }
+        }
+        "RoleBinding" | "ClusterRoleBinding" if metadata::text(object, "/roleRef/name").is_empty() => {
+            causes.push(Cause::required("roleRef.name", ""));
+        }
+        _ => {}
+    }
+    causes
+}
+
+fn selector(spec: &Value, causes: &mut Vec<Cause>) {
+    let template = &spec["template"];
+    let found = &spec["selector"];
+    if found.is_null() {
+        causes.push(Cause::required("spec.selector", ""));
+    } else if found["matchLabels"].as_object().is_none_or(|labels| labels.is_empty())
+        && found["matchExpressions"].as_array().is_none_or(Vec::is_empty)
+    {
+        let why = "empty selector is invalid for deployment";
+        causes.push(Cause::invalid("spec.selector", found, why));
+    }
+    let labels = template.pointer("/metadata/labels");
+    if found.is_null() || !Selector::of_object(found).matches_labels(labels) {
+        let why = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid("spec.template.metadata.labels", labels.unwrap_or(&Value::Null), why));
+    }
+}
+
+fn pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if containers.is_empty() {
+        causes.push(Cause::required(format!("{path}.containers"), ""));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (nth, container) in containers.iter().enumerate() {
+        let at = format!("{path}.containers[{nth}]");
+        let name = container["name"].as_str().unwrap_or_default();
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{at}.name"), ""));
+        } else if !names::is_label(name) {
+            causes.push(Cause::invalid(format!("{at}.name"), &json!(name), names::LABEL));
+        }
+        if container["image"].as_str().unwrap_or_default().is_empty() {
+            causes.push(Cause::required(format!("{at}.image"), ""));
+        }
+        if !name.is_empty() && seen.contains(&name) {
+            causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
+        }
+        seen.push(name);
+    }
+}
+
+const POD_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+    tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+const STATEFUL_SET_FIELDS: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+    'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+    'minReadySeconds' are forbidden";
+
+/// What may not change.
+fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut fixed = |pointer: &str, why: &str| {
+        if live.pointer(pointer) != object.pointer(pointer) {
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            let value = object.pointer(pointer).unwrap_or(&Value::Null);
+            causes.push(Cause::invalid(field, value, why));
+        }
+    };
+    match definition.kind.as_str() {
+        "Deployment" | "ReplicaSet" | "DaemonSet" => fixed("/spec/selector", "field is immutable"),
+        "Job" => {
+            for pointer in ["/spec/completions", "/spec/selector", "/spec/template", "/spec/completionMode"] {
+                let suspended = live["spec"]["suspend"] == true && pointer == "/spec/template";
+                if !suspended {
+                    fixed(pointer, "field is immutable");
+                }
+            }
+        }
+        "RoleBinding" | "ClusterRoleBinding" => fixed("/roleRef", "cannot change roleRef"),
+        "Service" if [live, object].iter().all(|it| it["spec"]["type"] != "ExternalName") => {
+            fixed("/spec/clusterIP", "field is immutable");
+        }
+        "Secret" => fixed("/type", "field is immutable"),
+        _ => {}
+    }
+    match definition.kind.as_str() {
+        "StatefulSet" => {
+            let free = [
+                "replicas",
+                "ordinals",
+                "template",
+                "updateStrategy",
+                "revisionHistoryLimit",
+                "persistentVolumeClaimRetentionPolicy",
+                "minReadySeconds",
+            ];
+            if without(&live["spec"], &free) != without(&object["spec"], &free) {
+                causes.push(Cause::forbidden("spec", STATEFUL_SET_FIELDS));
+            }
+        }
+        "Pod" => {
+            let plain = |pod: &Value| {
+                let free = ["tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds"];
+                let mut spec = without(&pod["spec"], &free);
+                for key in ["containers", "initContainers"] {
+                    for container in spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+                        metadata::as_map(container).remove("image");
+                    }
+                }
+                spec
+            };
+            if plain(live) != plain(object) {
+                causes.push(Cause::forbidden("spec", POD_FIELDS));
+            }
+        }
+        "ConfigMap" | "Secret" if live["immutable"] == true => {
+            for key in ["data", "binaryData", "immutable"] {
+                if live.get(key) != object.get(key) {
+                    causes.push(Cause::forbidden(key, "field is immutable when `immutable` is set"));
+                }
+            }
+        }
+        _ => {}
+    }
+    causes
+}
+
+fn without(value: &Value, keys: &[&str]) -> Value {
+    let mut value = value.clone();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! What is in a cluster before anybody comes, and what follows from what is stored.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::kinds::{Definition, custom};
+use crate::sandbox::{Sandbox, State};
+
+/// The namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+impl Sandbox {
+    /// Creates what every cluster has.
+    pub(crate) fn furnish(&self) {
+        let now = self.now().rfc3339();
+        let mut state = self.state();
+        for name in NAMESPACES {
+            let uid = state.generator.uid();
+            let namespace = json!({
+                "kind": "Namespace", "apiVersion": "v1",
+                "metadata": {"name": name, "uid": uid, "creationTimestamp": now,
+                    "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            state.store.put("/namespaces", (String::new(), name.to_owned()), namespace);
+        }
+        let uid = state.generator.uid();
+        let mut service = json!({
+            "kind": "Service", "apiVersion": "v1",
+            "metadata": {"name": "kubernetes", "namespace": "default", "uid": uid, "creationTimestamp": now,
+                "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]},
+            "status": {"loadBalancer": {}},
+        });
+        super::create::addresses(&mut state, &mut service);
+        state.store.put("/services", ("default".to_owned(), "kubernetes".to_owned()), service);
+    }
+}
+
+impl State {
+    /// What is served follows from the CustomResourceDefinitions that are stored.
+    pub(crate) fn take_note(&mut self, definition: &Definition, stored: &Arc<Value>) {
+        if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
+            let (group, plural) = names(stored);
+            let registry = Arc::make_mut(&mut self.registry);
+            registry.remove(&group, &plural);
+            custom::definitions(stored).into_iter().for_each(|definition| registry.add(definition));
+        }
+    }
+
+    /// With a CustomResourceDefinition, all that it defined goes.
+    pub(crate) fn take_note_of_removal(&mut self, definition: &Definition, last: &Arc<Value>) {
+        if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
+            let (group, plural) = names(last);
+            let collection = format!("{group}/{plural}");
+            for place in self.store.names_of(&collection) {
+                self.store.remove(&collection, &place, None);
+            }
+            Arc::make_mut(&mut self.registry).remove(&group, &plural);
+        }
+    }
+}
+
+fn names(definition: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]))
+}

@@ -1,0 +1,147 @@
+//! The subresource `scale`: how many replicas there are to be.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::admission::{Attributes, Operation};
+use crate::answer::{Done, Notes};
+use crate::call::Call;
+use crate::managed::{self, Writer};
+use crate::metadata;
+use crate::patch::Change;
+use crate::sandbox::Sandbox;
+use crate::status::{Cause, Failure, Subject};
+use crate::{prepare, validate};
+
+impl Sandbox {
+    /// The scale of an object.
+    pub(crate) fn scale_of(&self, call: &Call, object: &Value) -> Result<Value, Failure> {
+        let paths = call.definition.scale.as_ref().ok_or_else(Failure::no_resource)?;
+        let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+        let selector = match paths.selector.as_ref().and_then(|pointer| object.pointer(pointer)) {
+            Some(Value::String(text)) => text.clone(),
+            Some(selector) => text_of(selector),
+            None => String::new(),
+        };
+        let mut scale = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {},
+            "spec": {}, "status": {"replicas": number(&paths.status)},
+        });
+        for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+            metadata::take(&mut scale, object, key);
+        }
+        if number(&paths.spec) != 0 {
+            scale["spec"]["replicas"] = number(&paths.spec).into();
+        }
+        if !selector.is_empty() {
+            scale["status"]["selector"] = selector.into();
+        }
+        Ok(scale)
+    }
+
+    /// Changes how many replicas there are to be.
+    pub(crate) async fn write_scale(&self, call: &Call, change: &Change, notes: &mut Notes) -> Done {
+        for _ in 0..5 {
+            if let Some(object) = self.try_scale(call, change, notes).await? {
+                return Ok((200, Arc::new(self.scale_of(call, &object)?)));
+            }
+            if matches!(change, Change::Replace(scale) if !metadata::version(scale).is_empty()) {
+                break;
+            }
+        }
+        Err(Failure::modified(&call.subject()))
+    }
+
+    async fn try_scale(
+        &self,
+        call: &Call,
+        change: &Change,
+        notes: &mut Notes,
+    ) -> Result<Option<Arc<Value>>, Failure> {
+        let definition = &call.definition;
+        let paths = definition.scale.as_ref().ok_or_else(Failure::no_resource)?;
+        let dry_run = call.is_dry_run()?;
+        let live = self.find(call)?;
+        let old = self.scale_of(call, &live)?;
+        let mut scale = change.apply_to_scale(&old)?;
+        scale["kind"] = "Scale".into();
+        scale["apiVersion"] = "autoscaling/v1".into();
+        let attributes = Attributes {
+            call,
+            operation: Operation::Update,
+            name: call.name.clone(),
+            options: call.options(if matches!(change, Change::Replace(_)) {
+                "UpdateOptions"
+            } else {
+                "PatchOptions"
+            }),
+            dry_run,
+        };
+        let scale = self.mutate(&attributes, Some(scale), Some(&old), notes).await?.unwrap_or_default();
+        let said = metadata::version(&scale);
+        if !said.is_empty() && said != metadata::version(&live) {
+            return Err(Failure::modified(&call.subject()));
+        }
+        let replicas = match scale.pointer("/spec/replicas") {
+            None | Some(Value::Null) => 0,
+            Some(value) => value.as_i64().ok_or_else(|| {
+                Failure::bad_request(format!(
+                    "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {value} into Go \
+                     struct field ScaleSpec.spec.replicas of type int32"
+                ))
+            })?,
+        };
+        if replicas < 0 {
+            let subject = Subject {
+                group: "autoscaling".to_owned(),
+                kind: "Scale".to_owned(),
+                name: call.name.clone(),
+            };
+            let why = "must be greater than or equal to 0";
+            return Err(Failure::invalid(
+                &subject,
+                &[Cause::invalid("spec.replicas", &json!(replicas), why)],
+            ));
+        }
+        self.validate(&attributes, Some(&scale), Some(&old), notes).await?;
+
+        let mut new = Value::clone(&live);
+        set(&mut new, &paths.spec, replicas.into());
+        let time = self.now().rfc3339();
+        let manager = call.manager();
+        let writer = Writer { manager: &manager, subresource: "scale", time: &time };
+        let mut new = managed::updated(definition, Some(&live), new, writer);
+        prepare::update(definition, "", &live, &mut new, &time);
+        validate::update(definition, "", &live, &new)?;
+        Ok(self.commit(call, &live, new, dry_run))
+    }
+}
+
+/// Sets what a pointer points to, and makes the way there.
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut at = object;
+    for part in pointer.split('/').skip(1) {
+        at = metadata::as_map(at).entry(part).or_insert(Value::Null);
+    }
+    *at = value;
+}
+
+/// A selector as text: `a=b,c in (d,e)`.
+fn text_of(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut parts: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let values = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let values = values.collect::<Vec<_>>().join(",");
+        parts.push(match expression["operator"].as_str() {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("Exists") => key.to_owned(),
+            _ => format!("!{key}"),
+        });
+    }
+    parts.join(",")
+}

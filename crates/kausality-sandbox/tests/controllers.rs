@@ -1,0 +1,136 @@
+//! Controllers at work on a sandbox.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::time::{Duration, Instant};
+
+use kausality_sandbox::{Running, Sandbox, User, controllers::standard};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
+
+struct Stage {
+    sandbox: Sandbox,
+    _running: Running,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let sandbox = Sandbox::default();
+        let running = sandbox.run(standard());
+        Self { sandbox, _running: running }
+    }
+
+    fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        Api::namespaced_with(self.sandbox.client(&User::admin("alice")), "default", &resource)
+    }
+
+    async fn create(&self, group: &str, object: Value) {
+        let api = self.api(group, object["kind"].as_str().unwrap());
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    }
+
+    async fn list(&self, group: &str, kind: &str) -> Vec<DynamicObject> {
+        self.api(group, kind).list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Waits until it is as it should be.
+    async fn until(&self, what: &str, mut is_so: impl AsyncFnMut(&Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        while !is_so(self).await {
+            assert!(Instant::now() < deadline, "not in time: {what}");
+            ticks.tick().await;
+        }
+    }
+
+    async fn rolled_out(&self, name: &str, replicas: i64) {
+        self.until("the roll-out", async |stage| {
+            let deployment = stage.api("apps", "Deployment").get(name).await.unwrap();
+            let status = &deployment.data["status"];
+            status["observedGeneration"].as_i64() == deployment.metadata.generation
+                && ["replicas", "updatedReplicas", "availableReplicas"].iter().all(|it| status[*it] == replicas)
+                && status["conditions"].to_string().contains("NewReplicaSetAvailable")
+        })
+        .await;
+    }
+}
+
+fn deployment(replicas: i64) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}})
+}
+
+#[tokio::test]
+async fn a_deployment_rolls_out_is_updated_healed_and_collected() {
+    let stage = Stage::new();
+    stage.create("apps", deployment(3)).await;
+    stage.rolled_out("web", 3).await;
+
+    let deployments = stage.api("apps", "Deployment");
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
+    stage.rolled_out("web", 3).await;
+    let mut sizes: Vec<i64> =
+        stage.list("apps", "ReplicaSet").await.iter().map(|set| set.data["spec"]["replicas"].as_i64().unwrap()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [0, 3]);
+
+    // A Pod that is deleted is replaced; a ReplicaSet that is scaled by hand is scaled back.
+    let pods = stage.list("", "Pod").await;
+    let name = pods[0].metadata.name.clone().unwrap();
+    stage.api("", "Pod").delete(&name, &DeleteParams::default()).await.unwrap();
+    stage.until("another Pod", async |stage| {
+        let names: Vec<_> = stage.list("", "Pod").await.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        names.len() == 3 && !names.contains(&name)
+    })
+    .await;
+    let sets = stage.list("apps", "ReplicaSet").await;
+    let current = sets.iter().find(|set| set.data["spec"]["replicas"] == 3).unwrap().metadata.name.clone().unwrap();
+    let five = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    stage.api("apps", "ReplicaSet").patch(&current, &PatchParams::default(), &five).await.unwrap();
+    stage.until("the correction", async |stage| {
+        let set = stage.api("apps", "ReplicaSet").get(&current).await.unwrap();
+        set.data["spec"]["replicas"] == 3 && set.data["status"]["replicas"] == 3
+    })
+    .await;
+
+    let background =
+        DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+    deployments.delete("web", &background).await.unwrap();
+    stage.until("the garbage collection", async |stage| {
+        stage.list("apps", "ReplicaSet").await.is_empty() && stage.list("", "Pod").await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_job_completes_and_a_stateful_set_starts_in_order() {
+    let stage = Stage::new();
+    let template = json!({"metadata": {"labels": {"app": "x"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x"}]}});
+    stage.create("batch", json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
+        "spec": {"completions": 2, "template": template}})).await;
+    stage.until("the Job", async |stage| {
+        let job = stage.api("batch", "Job").get("once").await.unwrap();
+        job.data["status"]["succeeded"] == 2 && job.data["status"]["conditions"].to_string().contains("Complete")
+    })
+    .await;
+    let template = json!({"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
+    stage.create("apps", json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+        "spec": {"replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}})).await;
+    stage.until("the StatefulSet", async |stage| {
+        stage.api("apps", "StatefulSet").get("db").await.unwrap().data["status"]["readyReplicas"] == 3
+    })
+    .await;
+    let mut pods = stage.list("", "Pod").await;
+    pods.retain(|pod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("db-")));
+    let version = |pod: &DynamicObject| pod.metadata.creation_timestamp.clone();
+    assert!(pods.is_sorted_by_key(version));
+    assert_eq!(pods.len(), 3);
+}
