@@ -193,3 +193,6 @@ fn together(earlier: &str, later: &str) -> String {
     later.for_each(|user| users.note(user, &Hashes::default()));
     users.encode()
 }
+
+#[cfg(test)]
+mod tests;
