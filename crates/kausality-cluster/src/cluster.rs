@@ -51,6 +51,9 @@ pub enum Freshness {
 /// A cluster: what is known of it, and the way into it.
 pub struct Cluster {
     pub(crate) client: Client,
+    /// Keeps no connection for later: none that has died without a word is used again. For what is rare, or must not
+    /// fail.
+    pub(crate) fresh: Client,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
     pub(crate) pending: Pending,
@@ -83,16 +86,18 @@ pub struct WatchHealth {
 }
 
 impl Cluster {
-    /// The cluster behind `client`. Writes of `settings.own_users` are taken for Kausality's own.
+    /// The cluster behind `client`, and behind `fresh`, which must use each connection once. Writes of
+    /// `settings.own_users` are taken for Kausality's own.
     #[must_use]
-    pub fn new(client: Client, settings: Settings) -> Arc<Self> {
+    pub fn new(client: Client, fresh: Client, settings: Settings) -> Arc<Self> {
         let namespaces = Arc::new(Namespaces::default());
-        let (api, fed) = (Api::all_with(client.clone(), &namespaces::resource()), namespaces.clone());
+        let (api, fed) = (Api::all_with(fresh.clone(), &namespaces::resource()), namespaces.clone());
         tokio::spawn(async move { feed(api, "namespaces", &fed.pulse, &*fed).await });
         let cluster = Arc::new(Self {
-            kinds: Kinds::new(client.clone()),
+            kinds: Kinds::new(fresh.clone()),
             events: Events::new(client.clone()),
             client,
+            fresh,
             pending: Pending::default(),
             spent: Spent::default(),
             lately: Lately::default(),
@@ -164,7 +169,7 @@ impl Cluster {
             return watched.index.clone();
         }
         let index = Arc::new(Index::new(kind.clone()));
-        let (api, fed) = (self.api(kind, ""), index.clone());
+        let (api, fed) = (api(&self.fresh, kind, ""), index.clone());
         let feeding =
             tokio::spawn(async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await });
         let watched = Watched { index: index.clone(), feeding: feeding.abort_handle() };
@@ -254,8 +259,8 @@ impl Cluster {
     /// A namespace. Nothing is denied in one that has just been taken out of protection.
     async fn namespace(&self, name: &str, freshness: Freshness, until: Instant) -> Option<Arc<Namespace>> {
         if freshness == Freshness::Live {
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &namespaces::resource());
-            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), api.get_opt(name)).await {
+            let live = self.get(|client| Api::all_with(client.clone(), &namespaces::resource()), name);
+            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), live).await {
                 return Some(namespaces::read(object).1);
             }
         }
@@ -326,28 +331,36 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Summary>, String> {
-        let api = self.api(kind, namespace);
-        let mut answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
-        if answer.is_err() {
-            // The connection may have died without a word; the next one is another.
-            answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
-        }
-        let object = answer
-            .map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?
-            .map_err(|error| {
-                if matches!(&error, kube::Error::Api(status) if status.code == 404) {
-                    // Not the object is missing, but its kind, or the version.
-                    self.kinds.expire();
-                }
-                error.to_string()
-            })?;
+        let object = self.get(|client| api(client, kind, namespace), name).await?;
         object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
     }
 
-    pub(crate) fn api(&self, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
-        match namespace {
-            "" => Api::all_with(self.client.clone(), &kind.resource),
-            _ => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+    /// Reads an object where `api` says: on any connection, and, where that has died without a word, on a fresh one.
+    async fn get(
+        &self,
+        api: impl Fn(&Client) -> Api<DynamicObject>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, String> {
+        let mut answer = tokio::time::timeout(READ_DEADLINE, api(&self.client).get_opt(name)).await;
+        if answer.is_err() {
+            answer = tokio::time::timeout(READ_DEADLINE, api(&self.fresh).get_opt(name)).await;
         }
+        let answer =
+            answer.map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?;
+        answer.map_err(|error| {
+            if matches!(&error, kube::Error::Api(status) if status.code == 404) {
+                // Not the object is missing, but its kind, or the version.
+                self.kinds.expire();
+            }
+            error.to_string()
+        })
+    }
+}
+
+/// Where the objects of a kind are; in all namespaces, if none is named.
+pub(crate) fn api(client: &Client, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+    match namespace {
+        "" => Api::all_with(client.clone(), &kind.resource),
+        _ => Api::namespaced_with(client.clone(), namespace, &kind.resource),
     }
 }

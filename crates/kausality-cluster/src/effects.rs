@@ -9,13 +9,14 @@ use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
 use kausality_core::{Decision, Drift, Summary, decision::Effect, summary::ObjectId};
 use kube::{
+    Client,
     api::{Patch, PatchParams},
     core::DynamicObject,
 };
 use serde_json::json;
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, api},
     index::Sight,
     kinds::UnknownKind,
     pending::{Annotations, Until, Waiting},
@@ -45,7 +46,7 @@ impl Cluster {
     pub(crate) async fn consume(&self, decision: &Decision, until: Instant) -> Result<(), String> {
         for effect in &decision.effects {
             if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
-                let written = self.annotate(parent, uid, Some(resource_version), annotations);
+                let written = self.annotate(&self.fresh, parent, uid, Some(resource_version), annotations);
                 let written = tokio::time::timeout_at(until.into(), written).await;
                 written.unwrap_or_else(|_| Err("the API server did not answer in time".to_owned()))?;
             }
@@ -178,7 +179,8 @@ impl Cluster {
 
     async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) -> bool {
         let written =
-            tokio::time::timeout(WRITE_DEADLINE, self.annotate(object, uid, None, annotations)).await;
+            tokio::time::timeout(WRITE_DEADLINE, self.annotate(&self.client, object, uid, None, annotations))
+                .await;
         match written {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
@@ -195,6 +197,7 @@ impl Cluster {
     /// Writes annotations to the object with this uid; at this version only, if one is given.
     async fn annotate(
         &self,
+        client: &Client,
         object: &ObjectId,
         uid: &str,
         resource_version: Option<&str>,
@@ -209,7 +212,7 @@ impl Cluster {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let parameters =
             PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
-        let written = self.api(&kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
+        let written = api(client, &kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
         written.map(|_: DynamicObject| ()).map_err(|error| error.to_string())
     }
 

@@ -106,7 +106,7 @@ impl Webhook {
     }
 
     async fn serve(&self) -> Result<ExitCode> {
-        let client = self.connection.client("webhook").await?;
+        let (client, fresh) = self.connection.clients("webhook").await?;
         let own_user = Cluster::own_user(&client).await.context(
             "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
         )?;
@@ -118,7 +118,7 @@ impl Webhook {
             policies: Policies::new(fixed.clone()),
             salt: Cluster::salt(&client).await.context("cannot read the namespace kube-system")?,
         };
-        let cluster = Cluster::new(client.clone(), settings);
+        let cluster = Cluster::new(client.clone(), fresh, settings);
         let mut kinds = Vec::new();
         for name in &self.resources {
             let (plural, group) = name.split_once('.').unwrap_or((name, ""));

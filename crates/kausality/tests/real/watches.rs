@@ -300,7 +300,6 @@ async fn watches_notice_that_they_are_dead() {
 
 /// Connections that were kept for later have died too: no read on the way of a legitimate change is lost in one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[ignore = "a second read is lost in the next dead connection: it needs a client that keeps none"]
 async fn dead_connections_are_not_used_again() {
     let Some(plane) = stage().await else { return };
     let _kubelet = plane.play_kubelet().await.unwrap();
