@@ -5,6 +5,7 @@ pub mod connect;
 pub mod manifests;
 mod mode;
 pub mod own;
+pub mod plan;
 pub mod replay;
 pub mod target;
 pub mod webhook;
