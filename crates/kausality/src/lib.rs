@@ -2,6 +2,8 @@
 
 mod cli;
 pub mod connect;
+pub mod diff;
+mod live;
 pub mod manifests;
 mod mode;
 pub mod own;

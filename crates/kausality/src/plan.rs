@@ -10,22 +10,21 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    hash::{BuildHasher, Hasher, RandomState},
     io::Write,
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_api::text::plain;
 use kausality_cluster::{Kinds, Schemas};
 use kausality_fields::{Redaction, schema::GroupVersionKind};
-use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
     connect::Connection,
+    live::{Server, Types, in_order, salt},
     manifests::{self, Manifest},
 };
 
@@ -41,21 +40,15 @@ mod owner;
 mod place;
 mod planned;
 mod predict;
-mod progress;
 mod refusal;
-mod server;
 mod summary;
 mod table;
-mod types;
 
 use force::{ForcePath, Taking};
 use made::Made;
 use planned::{Action, Planned};
 use predict::Oracle;
-use progress::Progress;
-use server::Server;
 use summary::Summary;
-use types::Types;
 
 /// Show what a server-side apply would do to values and owners, without doing it.
 ///
@@ -102,9 +95,6 @@ enum Output {
     Json,
 }
 
-/// How many objects are looked at at once.
-const AT_ONCE: usize = 8;
-
 /// As long as the API server allows.
 const LONGEST_MANAGER: usize = 128;
 
@@ -148,7 +138,11 @@ impl Plan {
             redaction: Redaction::new(salt()),
             server: Server { client, manager: self.manager.clone() },
         });
-        let mut planned = predict_all(&oracle, manifests).await?;
+        let tasks = manifests.into_iter().map(|manifest| {
+            let oracle = oracle.clone();
+            async move { oracle.predict(&manifest).await }
+        });
+        let mut planned = in_order(tasks.collect()).await?;
         note_definitions(&oracle.made, &mut planned);
         for (planned, other) in planned.iter_mut().zip(twice) {
             planned.notes.extend(other.map(|file| {
@@ -168,37 +162,6 @@ impl Plan {
             }
         }
     }
-}
-
-/// Asks about all objects, some at once. The answers come in the order of the manifests.
-async fn predict_all(oracle: &Arc<Oracle>, manifests: Vec<Manifest>) -> Result<Vec<Planned>> {
-    let mut progress = Progress::new(manifests.len());
-    let mut planned: Vec<Option<Planned>> = vec![None; manifests.len()];
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
-    let mut tasks = JoinSet::new();
-    for (nth, manifest) in manifests.into_iter().enumerate() {
-        let (oracle, slots) = (oracle.clone(), slots.clone());
-        tasks.spawn(async move {
-            let _slot = slots.acquire().await;
-            (nth, oracle.predict(&manifest).await)
-        });
-    }
-    let mut done = 0;
-    while !tasks.is_empty() {
-        let next = match progress.silence() {
-            Some(silence) => tokio::time::timeout(silence, tasks.join_next()).await.ok().flatten(),
-            None => tasks.join_next().await,
-        };
-        if let Some(next) = next {
-            let (nth, result) = next.context("a prediction failed")?;
-            if let Some(place) = planned.get_mut(nth) {
-                *place = Some(result);
-            }
-            done += 1;
-        }
-        progress.at(done);
-    }
-    planned.into_iter().collect::<Option<Vec<_>>>().context("a prediction is missing")
 }
 
 /// What is refused now may be fine once the plan has changed its definition.
@@ -234,10 +197,4 @@ fn repeated(manifests: &[Manifest]) -> Vec<Option<String>> {
         manifests.get(*other).map(|other| other.file.clone())
     };
     manifests.iter().enumerate().map(other).collect()
-}
-
-/// Different in every run: no digest that is shown can be compared with another, or with a guess.
-fn salt() -> Vec<u8> {
-    let random = || RandomState::new().build_hasher().finish().to_be_bytes();
-    [random(), random()].concat()
 }

@@ -22,10 +22,12 @@ use super::{
     owner::{Owner, Ownership},
     planned::{Change, Conflict, Field, Future, Name, Owners, Planned, Problem, Why},
     refusal::{self, Refused},
-    server::{Failure, Force, Server},
-    types::{self, Types},
 };
-use crate::{manifests::Manifest, target};
+use crate::{
+    live::{Failure, Force, KindType, Server, Types},
+    manifests::Manifest,
+    target,
+};
 
 /// How often an object that changes in between is read again.
 const ATTEMPTS: usize = 6;
@@ -47,12 +49,12 @@ struct Aim<'a> {
     url: String,
     name: &'a str,
     manifest: Value,
-    found: Option<types::Found>,
+    found: Option<KindType>,
 }
 
 impl Aim<'_> {
     fn of(&self) -> Option<Type<'_>> {
-        self.found.as_ref().map(types::Found::get)
+        self.found.as_ref().map(KindType::get)
     }
 
     /// Whether the object changed while it was looked at. Who asks for one version of it alone is told so instead.

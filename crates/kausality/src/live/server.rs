@@ -16,14 +16,14 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const PATIENCE: u32 = 5;
 
 /// The API server, as a manager sees it.
-pub(super) struct Server {
-    pub(super) client: Client,
-    pub(super) manager: String,
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    pub(crate) manager: String,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The API server says no.
     Status(Box<Status>),
     /// It did not answer, or not in JSON.
@@ -32,20 +32,20 @@ pub(super) enum Failure {
 
 /// Whether what others hold is taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Force {
+pub(crate) enum Force {
     No,
     Yes,
 }
 
 impl Server {
     /// The object as it is.
-    pub(super) async fn get(&self, url: &str, name: &str) -> Result<Value, Failure> {
+    pub(crate) async fn get(&self, url: &str, name: &str) -> Result<Value, Failure> {
         let request = Request::new(url).get(name, &GetParams::default());
         self.ask(request.map_err(|error| Failure::Silent(error.to_string()))?).await
     }
 
     /// The object as it would be.
-    pub(super) async fn dry_run(
+    pub(crate) async fn dry_run(
         &self,
         url: &str,
         name: &str,

@@ -1,30 +1,30 @@
-//! How far a plan has got, on a terminal.
+//! How far it has got, on a terminal.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shorter plans show nothing.
+/// What is done sooner shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
     total: usize,
 }
 
 impl Progress {
-    pub(super) fn new(total: usize) -> Self {
+    pub(crate) fn new(total: usize) -> Self {
         Self { bar: None, started: Instant::now(), total }
     }
 
     /// How long until there is something to show.
-    pub(super) fn silence(&self) -> Option<Duration> {
+    pub(crate) fn silence(&self) -> Option<Duration> {
         self.bar.is_none().then(|| PATIENCE.saturating_sub(self.started.elapsed()))
     }
 
     /// This many objects are done. Standard error that is no terminal is left alone.
-    pub(super) fn at(&mut self, done: usize) {
+    pub(crate) fn at(&mut self, done: usize) {
         if self.bar.is_none() && self.started.elapsed() >= PATIENCE {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} objects, {eta} left");
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -1,4 +1,4 @@
-//! The types of the objects of a plan, each found once.
+//! The types of the objects of manifests, each found once.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,33 +13,33 @@ use super::server::Server;
 use crate::manifests::Manifest;
 
 /// Types of kinds, and of the API versions that they are in.
-pub(super) struct Types {
+pub(crate) struct Types {
     schemas: Schemas,
     versions: HashMap<String, OnceCell<Option<Arc<schema::Kinds>>>>,
-    kinds: HashMap<GroupVersionKind, OnceCell<Option<Found>>>,
+    kinds: HashMap<GroupVersionKind, OnceCell<Option<KindType>>>,
 }
 
 /// The type of a kind.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(crate) struct KindType {
     kinds: Arc<schema::Kinds>,
     of: TypeRef,
 }
 
-impl Found {
+impl KindType {
     fn new(kinds: Arc<schema::Kinds>, gvk: &GroupVersionKind) -> Option<Self> {
         let of = kinds.type_of(gvk)?;
         Some(Self { kinds, of })
     }
 
-    pub(super) fn get(&self) -> Type<'_> {
+    pub(crate) fn get(&self) -> Type<'_> {
         Type::new(&self.kinds.schema, &self.of)
     }
 }
 
 impl Types {
     /// Of these manifests.
-    pub(super) fn of_manifests(schemas: Schemas, manifests: &[Manifest]) -> Self {
+    pub(crate) fn of_manifests(schemas: Schemas, manifests: &[Manifest]) -> Self {
         let version = |manifest: &Manifest| manifest.text("/apiVersion").to_owned();
         let kind =
             |manifest: &Manifest| GroupVersionKind::new(manifest.text("/apiVersion"), manifest.text("/kind"));
@@ -51,10 +51,10 @@ impl Types {
     }
 
     /// The type of a kind of the manifests; `None` if the API server does not describe it.
-    pub(super) async fn of(&self, server: &Server, kind: &Kind, gvk: &GroupVersionKind) -> Option<Found> {
+    pub(crate) async fn of(&self, server: &Server, kind: &Kind, gvk: &GroupVersionKind) -> Option<KindType> {
         let find = async || match self.defined(server, kind, gvk).await {
             Some(found) => Some(found),
-            None => Found::new(self.version(&kind.resource.api_version).await?, gvk),
+            None => KindType::new(self.version(&kind.resource.api_version).await?, gvk),
         };
         self.kinds.get(gvk)?.get_or_init(find).await.clone()
     }
@@ -66,13 +66,13 @@ impl Types {
 
     /// From the CustomResourceDefinition, if there is one and it may be read: what the API server publishes of custom
     /// resources lags behind by seconds.
-    async fn defined(&self, server: &Server, kind: &Kind, gvk: &GroupVersionKind) -> Option<Found> {
+    async fn defined(&self, server: &Server, kind: &Kind, gvk: &GroupVersionKind) -> Option<KindType> {
         if !gvk.group.contains('.') {
             return None;
         }
         let name = format!("{}.{}", kind.resource.plural, gvk.group);
         let url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let definition = server.get(url, &name).await.ok()?;
-        Found::new(Arc::new(structural::custom_resource(&definition).ok()?), gvk)
+        KindType::new(Arc::new(structural::custom_resource(&definition).ok()?), gvk)
     }
 }
