@@ -92,7 +92,8 @@ fn follow(plane: &ControlPlane, page: &str, at_least: usize) -> String {
     std::fs::set_permissions(bin.join("kubectl"), permissions).unwrap();
     let kausality = Path::new(env!("CARGO_BIN_EXE_kausality")).parent().unwrap();
     let path = format!("{}:{}:{}", bin.display(), kausality.display(), std::env::var("PATH").unwrap());
-    let script = format!("set -ex -o pipefail\ntrap 'kill $(jobs -p); wait' EXIT\n{}", commands.join("\n"));
+    let script =
+        format!("set -ex -o pipefail\ntrap 'kill $(jobs -p) || true; wait' EXIT\n{}", commands.join("\n"));
     let mut reader = Command::new("timeout");
     let output = reader
         .args(["120", "bash", "-c", &script])
