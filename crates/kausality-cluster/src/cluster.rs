@@ -1,8 +1,8 @@
 //! A cluster, as decisions know it.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
@@ -63,8 +63,8 @@ pub struct Cluster {
     pub(crate) policies: policies::Source,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
-    /// Those that must be filled before decisions are made.
-    required: RwLock<Vec<Arc<Index>>>,
+    /// The kinds whose indexes must be filled before decisions are made.
+    required: RwLock<HashSet<(String, String)>>,
     namespaces: Arc<Namespaces>,
 }
 
@@ -72,7 +72,29 @@ pub struct Cluster {
 struct Watched {
     index: Arc<Index>,
     feeding: AbortHandle,
+    used: Mutex<Instant>,
 }
+
+impl Watched {
+    /// The index, for somebody who needs it.
+    fn index(&self) -> Arc<Index> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.index.clone()
+    }
+
+    fn idle(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// How many kinds are watched at most. Anybody can name one in an owner reference.
+const MAX_KINDS: usize = 100;
+
+/// A kind that nobody has asked for in this time is not watched any more.
+const MAX_IDLE: Duration = Duration::from_secs(1800);
+
+/// How often it is learned anew what is served, and what is not needed any more.
+const REFRESH: Duration = Duration::from_secs(60);
 
 /// How the watch of one kind is doing, for metrics.
 #[derive(Clone, Debug)]
@@ -107,8 +129,7 @@ impl Cluster {
             required: RwLock::default(),
             namespaces,
         });
-        let refreshing = cluster.clone();
-        tokio::spawn(async move { refreshing.kinds.refresh().await });
+        tokio::spawn(cluster.clone().tidy());
         cluster
     }
 
@@ -155,45 +176,88 @@ impl Cluster {
         Ok(name.unwrap_or_default().to_owned())
     }
 
-    /// Keeps an index of this kind from now on.
+    /// The index of this kind, which is kept from now on, for as long as it is used.
     pub fn watch(&self, kind: &Arc<Kind>) -> Arc<Index> {
-        let key = (kind.resource.group.clone(), kind.resource.kind.clone());
-        let current = |watched: &&Watched| watched.index.kind == *kind;
-        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watched) = indexes.get(&key).filter(current) {
-            return watched.index.clone();
+        if let Some(index) = self.watched(kind) {
+            return index;
         }
-        drop(indexes);
         let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watched) = indexes.get(&key).filter(current) {
-            return watched.index.clone();
+        let current = |watched: &&Watched| watched.index.kind == *kind;
+        if let Some(watched) = indexes.get(&key(kind)).filter(current) {
+            return watched.index();
+        }
+        if indexes.len() >= MAX_KINDS {
+            self.make_place(&mut indexes);
         }
         let index = Arc::new(Index::new(kind.clone()));
         let (api, fed) = (api(&self.fresh, kind, ""), index.clone());
         let feeding =
             tokio::spawn(async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await });
-        let watched = Watched { index: index.clone(), feeding: feeding.abort_handle() };
-        if let Some(outdated) = indexes.insert(key, watched) {
+        let watched = Watched {
+            index: index.clone(),
+            feeding: feeding.abort_handle(),
+            used: Mutex::new(Instant::now()),
+        };
+        if let Some(outdated) = indexes.insert(key(kind), watched) {
             // Its group prefers another version now.
             outdated.feeding.abort();
         }
         index
     }
 
+    /// The index of this kind, if there is one.
+    pub(crate) fn watched(&self, kind: &Arc<Kind>) -> Option<Arc<Index>> {
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        indexes.get(&key(kind)).filter(|watched| watched.index.kind == *kind).map(Watched::index)
+    }
+
     /// Keeps an index of this kind, and is not synced before it is filled. Kinds that turn out to be needed later
     /// do not count: until they are filled, or where they may not be watched, their objects are read live.
     pub fn require(&self, kind: &Arc<Kind>) {
-        let index = self.watch(kind);
-        self.required.write().unwrap_or_else(PoisonError::into_inner).push(index);
+        self.required.write().unwrap_or_else(PoisonError::into_inner).insert(key(kind));
+        self.watch(kind);
+    }
+
+    /// Stops watching the kind that has not been used for longest.
+    fn make_place(&self, indexes: &mut HashMap<(String, String), Watched>) {
+        let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = indexes.iter().filter(|(key, _)| !required.contains(*key));
+        let longest = idle.max_by_key(|(_, watched)| watched.idle()).map(|(key, _)| key.clone());
+        if let Some(watched) = longest.and_then(|key| indexes.remove(&key)) {
+            watched.feeding.abort();
+        }
+    }
+
+    /// Learns what is served and forgets what is not needed any more, for ever.
+    async fn tidy(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(REFRESH);
+        loop {
+            ticks.tick().await;
+            self.kinds.refresh().await;
+            let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
+            let mut required = self.required.write().unwrap_or_else(PoisonError::into_inner);
+            indexes.retain(|key, watched| {
+                let lost = self.kinds.has_lost(&watched.index.kind);
+                if lost {
+                    required.remove(key);
+                }
+                let keep = !lost && (required.contains(key) || watched.idle() < MAX_IDLE);
+                if !keep {
+                    watched.feeding.abort();
+                }
+                keep
+            });
+        }
     }
 
     /// Whether everything that is required has been read once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         self.policies.is_synced()
             && self.namespaces.pulse.is_synced()
-            && required.iter().all(|index| index.is_synced())
+            && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
 
     /// How the watches are doing.
@@ -306,6 +370,7 @@ impl Cluster {
         let index = self.watch(kind);
         if freshness == Freshness::Cached {
             let deadline = Instant::now() + PATIENCE;
+            let mut changes = index.changes();
             loop {
                 match index.look(namespace, name, uid) {
                     Sight::Here(summary) => return Ok(Some(self.pending.over(summary))),
@@ -313,7 +378,7 @@ impl Cluster {
                     Sight::Blind => break,
                     Sight::Unseen => {
                         let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
-                        index.changed(left).await;
+                        changes.next(left).await;
                     }
                 }
             }
@@ -355,6 +420,11 @@ impl Cluster {
             error.to_string()
         })
     }
+}
+
+/// What an index is known by.
+fn key(kind: &Kind) -> (String, String) {
+    (kind.resource.group.clone(), kind.resource.kind.clone())
 }
 
 /// Where the objects of a kind are; in all namespaces, if none is named.

@@ -36,7 +36,7 @@ async fn probes_and_metrics_tell_how_it_is_doing() {
     let metrics = fetch("/metrics").unwrap();
     for line in [
         r#"kausality_watch_synced{group="apps",kind="Deployment"} 1"#,
-        r#"kausality_watch_outage_seconds{group="",kind="ConfigMap"} 0"#,
+        r#"kausality_watch_outage_seconds{group="",kind="Namespace"} 0"#,
         "controller_runtime_webhook_requests_in_flight",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");

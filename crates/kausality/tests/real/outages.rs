@@ -216,7 +216,7 @@ async fn a_webhook_killed_mid_request_leaves_nothing_stuck() {
     let (outcomes, ()) = futures::future::join(writes, kill).await;
     let failed: Vec<String> =
         outcomes.iter().filter_map(|outcome| outcome.as_ref().err().map(ToString::to_string)).collect();
-    assert!(failed.len() < 60, "the first one was answered");
+    assert!((1..60).contains(&failed.len()), "some were answered, and some not: {}", failed.len());
     for error in &failed {
         assert!(error.contains("failed calling webhook"), "{error}");
     }

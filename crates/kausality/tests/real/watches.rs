@@ -29,7 +29,7 @@ struct Line {
     lists: watch::Sender<Lists>,
 }
 
-/// What becomes of requests that list ConfigMaps, where requests can be read.
+/// What becomes of requests that list ReplicaSets, where requests can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lists {
     /// They wait.
@@ -71,7 +71,7 @@ impl Line {
             while let Ok(length) = requests.read(&mut buffer).await
                 && length > 0
             {
-                if lists_config_maps(&buffer[..length]) {
+                if lists_replica_sets(&buffer[..length]) {
                     self.wait().await;
                 }
                 if to_server.write_all(&buffer[..length]).await.is_err() {
@@ -129,10 +129,10 @@ impl Line {
     }
 }
 
-fn lists_config_maps(request: &[u8]) -> bool {
+fn lists_replica_sets(request: &[u8]) -> bool {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
-    line.starts_with("GET /api/v1/configmaps?") && !line.contains("watch=")
+    line.starts_with("GET /apis/apps/v1/replicasets?") && !line.contains("watch=")
 }
 
 /// The API server without TLS, for whoever must read what is asked. Ends when dropped.
@@ -160,13 +160,13 @@ impl Drop for Proxy {
     }
 }
 
-/// A webhook whose list of ConfigMaps waits, and its health address.
+/// A webhook whose list of ReplicaSets waits, and its health address.
 async fn webhook_that_waits(plane: &ControlPlane, line: &Line) -> (Webhook, String) {
     line.hold();
     let own = kubeconfig_at(plane, &format!("http://127.0.0.1:{}", line.port));
     let health = format!("127.0.0.1:{}", free_port().unwrap());
     let arguments = ["--kubeconfig", &own, "--bind-address", "127.0.0.1:0", "--health-address", &health];
-    let arguments = [&arguments[..], &["--resources", "deployments.apps,configmaps"]].concat();
+    let arguments = [&arguments[..], &["--resources", "deployments.apps,replicasets.apps"]].concat();
     let webhook = Webhook::spawn_as(plane, "webhook.log", &arguments);
     line.list_waits().await;
     // Everything else is there.
@@ -182,7 +182,7 @@ async fn it_is_ready_when_everything_has_been_read() {
     let proxy = Proxy::start(&plane).await;
     let line = Line::to(proxy.address.clone()).await;
     let (_webhook, health) = webhook_that_waits(&plane, &line).await;
-    assert_eq!(metric(&health, "kausality_watch_synced", "ConfigMap").await, 0.0);
+    assert_eq!(metric(&health, "kausality_watch_synced", "ReplicaSet").await, 0.0);
     let answer = fetch(&health, "/readyz").await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("caches are not synced yet"), "{answer}");
     assert!(
@@ -192,7 +192,7 @@ async fn it_is_ready_when_everything_has_been_read() {
 
     line.release();
     eventually(PATIENCE, "readiness", async || is_ready(&health).await.then_some(())).await.unwrap();
-    assert_eq!(metric(&health, "kausality_watch_synced", "ConfigMap").await, 1.0);
+    assert_eq!(metric(&health, "kausality_watch_synced", "ReplicaSet").await, 1.0);
 }
 
 /// A list that is never answered is asked for again.
