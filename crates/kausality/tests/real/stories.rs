@@ -191,6 +191,30 @@ async fn custom_resources_cost_one_write_per_new_fact() {
     assert_eq!(since, ["patch"], "eleven status updates, one new fact");
 }
 
+/// A resource that is not served, since its operator is gone or has yet to come, keeps no other from being watched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_that_is_not_served_harms_no_other() {
+    let Some(plane) = stage().await else { return };
+    let _webhook = Webhook::spawn(
+        &plane,
+        "webhook.log",
+        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps,eksclusters.example.com"],
+    );
+    registered(&plane).await;
+    let watched =
+        || get(&plane, &["mutatingwebhookconfiguration", "kausality"])["webhooks"][0]["rules"].to_string();
+    assert!(watched().contains("configmaps") && !watched().contains("eksclusters"), "{}", watched());
+    must(&plane, "alice", &["create", "configmap", "works"]);
+    assert_eq!(users(&get(&plane, &["configmap", "works"])), ["alice"]);
+
+    settled_cluster(&plane).await;
+    eventually(PATIENCE, "the registration for the new kind", async || {
+        if watched().contains("eksclusters") { Ok(()) } else { Err(watched()) }
+    })
+    .await
+    .unwrap();
+}
+
 /// An operator that reads, thinks and writes without end meets no conflict with what we record for later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_operator_meets_no_conflict() {
