@@ -14,6 +14,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Parsing and deciding a review costs at most this many times what `serde_json` takes to parse it as a `Value`.
 const BUDGET: f64 = 1.0;
+/// Finding out who came to own what in a review of 100 KB costs at most this many times what reading it takes.
+const OWNERSHIP: f64 = 2.0;
+/// A byte of a big review costs at most this many times what a byte of a small one does.
+const LINEAR: f64 = 1.2;
 /// A line of a long replay costs at most this many times what a line of a short one does.
 const FLAT: f64 = 1.1;
 /// How far the figure in the README may be off: compilers and libraries differ a little between machines.
@@ -34,6 +38,11 @@ pub(crate) fn run(write: bool) -> Result<ExitCode> {
     writeln!(out, "parse and decide one review: {decide:.2} x serde_json::Value (budget {BUDGET:.1})")?;
     let flat = replay_growth()?;
     writeln!(out, "replay, a line of {LONG} against a line of {SHORT}: {flat:.2} x (budget {FLAT:.1})")?;
+    let (ownership, growth) = ownership_cost()?;
+    writeln!(out, "ownership in a review of 100 KB: {ownership:.2} x reading it (budget {OWNERSHIP:.1})")?;
+    writeln!(out, "ownership, ten times the size: {growth:.2} x as much a byte (budget {LINEAR:.1})")?;
+    ensure!(ownership <= OWNERSHIP, "ownership costs {ownership:.2} x, the budget is {OWNERSHIP:.1}");
+    ensure!(growth <= LINEAR, "ownership grows {growth:.2} x faster than reviews, more than {LINEAR:.1}");
     ensure!(decide <= BUDGET, "a decision costs {decide:.2} x, the budget is {BUDGET:.1}");
     ensure!(
         flat <= FLAT,
@@ -67,6 +76,26 @@ fn decision_cost(recordings: &[PathBuf]) -> Result<f64> {
     Ok(decide as f64 / value as f64)
 }
 
+/// The cost of attributing a review, as a multiple of reading it; and how much more a byte of one ten times as big costs.
+fn ownership_cost() -> Result<(f64, f64)> {
+    const CONTAINERS: u64 = 54;
+    let measure = |read: u64, attributed: u64, containers: u64| {
+        let mut command = program("attribution")?;
+        command.extend([read, attributed].map(|count| count.to_string()));
+        command.extend(["take".to_owned(), containers.to_string()]);
+        instructions(&command)
+    };
+    let cost = |containers: u64| -> Result<(f64, f64)> {
+        let neither = measure(0, 0, containers)?;
+        let of = |both: u64| both.saturating_sub(neither) as f64 / ROUNDS as f64;
+        Ok((of(measure(ROUNDS, 0, containers)?), of(measure(0, ROUNDS, containers)?)))
+    };
+    let (read, attributed) = cost(CONTAINERS)?;
+    let (_, big) = cost(CONTAINERS * 10)?;
+    ensure!(read > 0.0 && attributed > 0.0, "the measurement is broken");
+    Ok((attributed / read, big / attributed / 10.0))
+}
+
 /// How much more a line costs in a long replay than in a short one.
 fn replay_growth() -> Result<f64> {
     let folder = target().join("cost");
@@ -91,7 +120,8 @@ fn replay_growth() -> Result<f64> {
 
 fn build() -> Result<()> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--locked", "--quiet", "--package", "kausality", "--bins", "--examples"])
+        .args(["build", "--release", "--locked", "--quiet", "--bins", "--examples"])
+        .args(["--package", "kausality", "--package", "kausality-fields"])
         .status()?;
     ensure!(status.success(), "the build failed");
     Ok(())

@@ -20,21 +20,22 @@ use crate::{
     index::Sight,
 };
 
-/// How long a decision may take: less than the server gives it, and the API server the server.
+/// How long a decision may take, if there is time for it.
 const TIME: Duration = Duration::from_secs(6);
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
 
 impl Cluster {
-    /// Decides a review, does what must be done before the answer, and starts what comes after it. With the
-    /// decision comes what `describe` says of the request.
+    /// Decides a review before the time is up, does what must be done before the answer, and starts what comes after
+    /// it. With the decision comes what `describe` says of the request.
     ///
     /// # Errors
     /// If the bytes are no review.
     pub async fn admit<T>(
         self: &Arc<Self>,
         bytes: &[u8],
+        until: Instant,
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
         let mut review = Review::parse(bytes)?;
@@ -42,7 +43,7 @@ impl Cluster {
             self.pending.dress(old);
         }
         let settings = self.settings();
-        let until = Instant::now() + TIME;
+        let until = until.min(Instant::now() + TIME);
         let mut known = self.know(&review.request, Freshness::Cached, until).await;
         let mut decision = decide(&review, &known.facts(&settings));
         // Mostly it is the watch that lags behind: a moment saves a live read.
@@ -56,7 +57,8 @@ impl Cluster {
         }
         let mut attempts = 1;
         while let Err(why) = self.consume(&decision, until).await {
-            if attempts == MAX_ATTEMPTS || Instant::now() >= until {
+            if !why.may_pass || attempts == MAX_ATTEMPTS || Instant::now() >= until {
+                let why = why.reason;
                 known.parent = KnownParent::Unreadable(format!("its approval could not be used up: {why}"));
             } else {
                 known = self.know(&review.request, Freshness::Live, until).await;
@@ -98,10 +100,11 @@ impl Cluster {
         let index = self.watch(&kind);
         let under_way = self.lately.is_under_way(&summary.uid, &summary.resource_version);
         let deadline = Instant::now() + if under_way { WHILE } else { MOMENT };
+        let mut changes = index.changes();
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
                 Sight::Here(now) if now.resource_version == summary.resource_version => {
-                    index.changed(left).await
+                    changes.next(left).await
                 }
                 Sight::Here(_) | Sight::Departed => return true,
                 Sight::Unseen | Sight::Blind => return false,

@@ -1,8 +1,8 @@
 //! A cluster, as decisions know it.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
@@ -51,6 +51,9 @@ pub enum Freshness {
 /// A cluster: what is known of it, and the way into it.
 pub struct Cluster {
     pub(crate) client: Client,
+    /// Keeps no connection for later: none that has died without a word is used again. For what is rare, or must not
+    /// fail.
+    pub(crate) fresh: Client,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
     pub(crate) pending: Pending,
@@ -60,8 +63,8 @@ pub struct Cluster {
     pub(crate) policies: policies::Source,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
-    /// Those that must be filled before decisions are made.
-    required: RwLock<Vec<Arc<Index>>>,
+    /// The kinds whose indexes must be filled before decisions are made.
+    required: RwLock<HashSet<(String, String)>>,
     namespaces: Arc<Namespaces>,
 }
 
@@ -69,7 +72,29 @@ pub struct Cluster {
 struct Watched {
     index: Arc<Index>,
     feeding: AbortHandle,
+    used: Mutex<Instant>,
 }
+
+impl Watched {
+    /// The index, for somebody who needs it.
+    fn index(&self) -> Arc<Index> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.index.clone()
+    }
+
+    fn idle(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// How many kinds are watched at most. Anybody can name one in an owner reference.
+const MAX_KINDS: usize = 100;
+
+/// A kind that nobody has asked for in this time is not watched any more.
+const MAX_IDLE: Duration = Duration::from_secs(1800);
+
+/// How often it is learned anew what is served, and what is not needed any more.
+const REFRESH: Duration = Duration::from_secs(60);
 
 /// How the watch of one kind is doing, for metrics.
 #[derive(Clone, Debug)]
@@ -83,16 +108,18 @@ pub struct WatchHealth {
 }
 
 impl Cluster {
-    /// The cluster behind `client`. Writes of `settings.own_users` are taken for Kausality's own.
+    /// The cluster behind `client`, and behind `fresh`, which must use each connection once. Writes of
+    /// `settings.own_users` are taken for Kausality's own.
     #[must_use]
-    pub fn new(client: Client, settings: Settings) -> Arc<Self> {
+    pub fn new(client: Client, fresh: Client, settings: Settings) -> Arc<Self> {
         let namespaces = Arc::new(Namespaces::default());
-        let (api, fed) = (Api::all_with(client.clone(), &namespaces::resource()), namespaces.clone());
+        let (api, fed) = (Api::all_with(fresh.clone(), &namespaces::resource()), namespaces.clone());
         tokio::spawn(async move { feed(api, "namespaces", &fed.pulse, &*fed).await });
         let cluster = Arc::new(Self {
-            kinds: Kinds::new(client.clone()),
+            kinds: Kinds::new(fresh.clone()),
             events: Events::new(client.clone()),
             client,
+            fresh,
             pending: Pending::default(),
             spent: Spent::default(),
             lately: Lately::default(),
@@ -102,8 +129,7 @@ impl Cluster {
             required: RwLock::default(),
             namespaces,
         });
-        let refreshing = cluster.clone();
-        tokio::spawn(async move { refreshing.kinds.refresh().await });
+        tokio::spawn(cluster.clone().tidy());
         cluster
     }
 
@@ -150,45 +176,88 @@ impl Cluster {
         Ok(name.unwrap_or_default().to_owned())
     }
 
-    /// Keeps an index of this kind from now on.
+    /// The index of this kind, which is kept from now on, for as long as it is used.
     pub fn watch(&self, kind: &Arc<Kind>) -> Arc<Index> {
-        let key = (kind.resource.group.clone(), kind.resource.kind.clone());
-        let current = |watched: &&Watched| watched.index.kind == *kind;
-        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watched) = indexes.get(&key).filter(current) {
-            return watched.index.clone();
+        if let Some(index) = self.watched(kind) {
+            return index;
         }
-        drop(indexes);
         let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watched) = indexes.get(&key).filter(current) {
-            return watched.index.clone();
+        let current = |watched: &&Watched| watched.index.kind == *kind;
+        if let Some(watched) = indexes.get(&key(kind)).filter(current) {
+            return watched.index();
+        }
+        if indexes.len() >= MAX_KINDS {
+            self.make_place(&mut indexes);
         }
         let index = Arc::new(Index::new(kind.clone()));
-        let (api, fed) = (self.api(kind, ""), index.clone());
+        let (api, fed) = (api(&self.fresh, kind, ""), index.clone());
         let feeding =
             tokio::spawn(async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await });
-        let watched = Watched { index: index.clone(), feeding: feeding.abort_handle() };
-        if let Some(outdated) = indexes.insert(key, watched) {
+        let watched = Watched {
+            index: index.clone(),
+            feeding: feeding.abort_handle(),
+            used: Mutex::new(Instant::now()),
+        };
+        if let Some(outdated) = indexes.insert(key(kind), watched) {
             // Its group prefers another version now.
             outdated.feeding.abort();
         }
         index
     }
 
+    /// The index of this kind, if there is one.
+    pub(crate) fn watched(&self, kind: &Arc<Kind>) -> Option<Arc<Index>> {
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        indexes.get(&key(kind)).filter(|watched| watched.index.kind == *kind).map(Watched::index)
+    }
+
     /// Keeps an index of this kind, and is not synced before it is filled. Kinds that turn out to be needed later
     /// do not count: until they are filled, or where they may not be watched, their objects are read live.
     pub fn require(&self, kind: &Arc<Kind>) {
-        let index = self.watch(kind);
-        self.required.write().unwrap_or_else(PoisonError::into_inner).push(index);
+        self.required.write().unwrap_or_else(PoisonError::into_inner).insert(key(kind));
+        self.watch(kind);
+    }
+
+    /// Stops watching the kind that has not been used for longest.
+    fn make_place(&self, indexes: &mut HashMap<(String, String), Watched>) {
+        let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = indexes.iter().filter(|(key, _)| !required.contains(*key));
+        let longest = idle.max_by_key(|(_, watched)| watched.idle()).map(|(key, _)| key.clone());
+        if let Some(watched) = longest.and_then(|key| indexes.remove(&key)) {
+            watched.feeding.abort();
+        }
+    }
+
+    /// Learns what is served and forgets what is not needed any more, for ever.
+    async fn tidy(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(REFRESH);
+        loop {
+            ticks.tick().await;
+            self.kinds.refresh().await;
+            let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
+            let mut required = self.required.write().unwrap_or_else(PoisonError::into_inner);
+            indexes.retain(|key, watched| {
+                let lost = self.kinds.has_lost(&watched.index.kind);
+                if lost {
+                    required.remove(key);
+                }
+                let keep = !lost && (required.contains(key) || watched.idle() < MAX_IDLE);
+                if !keep {
+                    watched.feeding.abort();
+                }
+                keep
+            });
+        }
     }
 
     /// Whether everything that is required has been read once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         self.policies.is_synced()
             && self.namespaces.pulse.is_synced()
-            && required.iter().all(|index| index.is_synced())
+            && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
 
     /// How the watches are doing.
@@ -254,8 +323,8 @@ impl Cluster {
     /// A namespace. Nothing is denied in one that has just been taken out of protection.
     async fn namespace(&self, name: &str, freshness: Freshness, until: Instant) -> Option<Arc<Namespace>> {
         if freshness == Freshness::Live {
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &namespaces::resource());
-            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), api.get_opt(name)).await {
+            let live = self.get(|client| Api::all_with(client.clone(), &namespaces::resource()), name);
+            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), live).await {
                 return Some(namespaces::read(object).1);
             }
         }
@@ -301,6 +370,7 @@ impl Cluster {
         let index = self.watch(kind);
         if freshness == Freshness::Cached {
             let deadline = Instant::now() + PATIENCE;
+            let mut changes = index.changes();
             loop {
                 match index.look(namespace, name, uid) {
                     Sight::Here(summary) => return Ok(Some(self.pending.over(summary))),
@@ -308,7 +378,7 @@ impl Cluster {
                     Sight::Blind => break,
                     Sight::Unseen => {
                         let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
-                        index.changed(left).await;
+                        changes.next(left).await;
                     }
                 }
             }
@@ -326,28 +396,41 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Summary>, String> {
-        let api = self.api(kind, namespace);
-        let mut answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
-        if answer.is_err() {
-            // The connection may have died without a word; the next one is another.
-            answer = tokio::time::timeout(READ_DEADLINE, api.get_opt(name)).await;
-        }
-        let object = answer
-            .map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?
-            .map_err(|error| {
-                if matches!(&error, kube::Error::Api(status) if status.code == 404) {
-                    // Not the object is missing, but its kind, or the version.
-                    self.kinds.expire();
-                }
-                error.to_string()
-            })?;
+        let object = self.get(|client| api(client, kind, namespace), name).await?;
         object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
     }
 
-    pub(crate) fn api(&self, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
-        match namespace {
-            "" => Api::all_with(self.client.clone(), &kind.resource),
-            _ => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+    /// Reads an object where `api` says: on any connection, and, where that has died without a word, on a fresh one.
+    async fn get(
+        &self,
+        api: impl Fn(&Client) -> Api<DynamicObject>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, String> {
+        let mut answer = tokio::time::timeout(READ_DEADLINE, api(&self.client).get_opt(name)).await;
+        if answer.is_err() {
+            answer = tokio::time::timeout(READ_DEADLINE, api(&self.fresh).get_opt(name)).await;
         }
+        let answer =
+            answer.map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?;
+        answer.map_err(|error| {
+            if matches!(&error, kube::Error::Api(status) if status.code == 404) {
+                // Not the object is missing, but its kind, or the version.
+                self.kinds.expire();
+            }
+            error.to_string()
+        })
+    }
+}
+
+/// What an index is known by.
+fn key(kind: &Kind) -> (String, String) {
+    (kind.resource.group.clone(), kind.resource.kind.clone())
+}
+
+/// Where the objects of a kind are; in all namespaces, if none is named.
+pub(crate) fn api(client: &Client, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+    match namespace {
+        "" => Api::all_with(client.clone(), &kind.resource),
+        _ => Api::namespaced_with(client.clone(), namespace, &kind.resource),
     }
 }

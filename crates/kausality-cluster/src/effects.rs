@@ -9,13 +9,14 @@ use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
 use kausality_core::{Decision, Drift, Summary, decision::Effect, summary::ObjectId};
 use kube::{
+    Client,
     api::{Patch, PatchParams},
     core::DynamicObject,
 };
 use serde_json::json;
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, api},
     index::Sight,
     kinds::UnknownKind,
     pending::{Annotations, Until, Waiting},
@@ -40,14 +41,36 @@ const AT_ONCE: usize = 8;
 /// How often it is looked for.
 const TICK: Duration = Duration::from_millis(500);
 
+/// Why something was not written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    pub(crate) reason: String,
+    /// Whether it may be otherwise next time.
+    pub(crate) may_pass: bool,
+}
+
+impl Unwritten {
+    fn late() -> Self {
+        Self { reason: "the API server did not answer in time".to_owned(), may_pass: true }
+    }
+}
+
+impl From<kube::Error> for Unwritten {
+    fn from(error: kube::Error) -> Self {
+        let refused =
+            matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 422));
+        Self { reason: error.to_string(), may_pass: !refused }
+    }
+}
+
 impl Cluster {
     /// Uses up the `once` approval that a decision rests on. An error means: decide again.
-    pub(crate) async fn consume(&self, decision: &Decision, until: Instant) -> Result<(), String> {
+    pub(crate) async fn consume(&self, decision: &Decision, until: Instant) -> Result<(), Unwritten> {
         for effect in &decision.effects {
             if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
-                let written = self.annotate(parent, uid, Some(resource_version), annotations);
+                let written = self.annotate(&self.fresh, parent, uid, Some(resource_version), annotations);
                 let written = tokio::time::timeout_at(until.into(), written).await;
-                written.unwrap_or_else(|_| Err("the API server did not answer in time".to_owned()))?;
+                written.unwrap_or_else(|_| Err(Unwritten::late()))?;
             }
         }
         Ok(())
@@ -85,7 +108,13 @@ impl Cluster {
 
     /// Writes what still waits, quiet or not: nobody will do it later.
     pub async fn flush(&self, deadline: Duration) {
-        let all = self.record_all(Duration::ZERO, Duration::ZERO);
+        let all = async {
+            self.record_all(Duration::ZERO, Duration::ZERO).await;
+            let mut ticks = tokio::time::interval(Duration::from_millis(50));
+            while self.pending.is_scaling() {
+                ticks.tick().await;
+            }
+        };
         if tokio::time::timeout(deadline, all).await.is_err() {
             tracing::warn!("not everything that status updates showed could be recorded before the end");
         }
@@ -112,13 +141,17 @@ impl Cluster {
             }
             Err(UnknownKind::Failed(..)) => return false,
         };
-        let stored = match self.watch(&kind).look(&object.namespace, &object.name, uid) {
-            Sight::Here(stored) => Some(stored),
-            Sight::Departed => None,
-            Sight::Unseen | Sight::Blind => match self.read(&kind, &object.namespace, &object.name).await {
-                Ok(stored) => stored.filter(|stored| stored.uid == uid).map(Arc::new),
-                Err(_) => return false,
-            },
+        // Whatever is its own parent's child only is not watched for this alone.
+        let seen = self.watched(&kind).map(|index| index.look(&object.namespace, &object.name, uid));
+        let stored = match seen {
+            Some(Sight::Here(stored)) => Some(stored),
+            Some(Sight::Departed) => None,
+            Some(Sight::Unseen | Sight::Blind) | None => {
+                match self.read(&kind, &object.namespace, &object.name).await {
+                    Ok(stored) => stored.filter(|stored| stored.uid == uid).map(Arc::new),
+                    Err(_) => return false,
+                }
+            }
         };
         let mut current = annotations.clone();
         let kept = stored.is_none_or(|stored| {
@@ -144,6 +177,8 @@ impl Cluster {
             if self.has_scaled(uid, &object, generation, left).await {
                 if self.write(uid, &object, &annotations).await || left.is_none() {
                     self.pending.done(uid, Until::Scaled, &annotations);
+                } else {
+                    tokio::time::sleep(TICK).await;
                 }
             } else if left.is_none() {
                 // It was denied by somebody else, or failed.
@@ -160,13 +195,17 @@ impl Cluster {
         generation: Option<i64>,
         left: Option<Duration>,
     ) -> bool {
-        let Ok(kind) = self.kinds.of_kind(&object.api_version, &object.kind).await else { return false };
+        let Ok(kind) = self.kinds.of_kind(&object.api_version, &object.kind).await else {
+            tokio::time::sleep(TICK).await;
+            return false;
+        };
         let index = self.watch(&kind);
+        let mut changes = index.changes();
         let scaled = |seen: &Summary| seen.uid == uid && seen.generation > generation;
         match (index.look(&object.namespace, &object.name, uid), left) {
             (Sight::Here(seen), _) if scaled(&seen) => true,
             (_, Some(left)) => {
-                index.changed(left).await;
+                changes.next(left).await;
                 false
             }
             (_, None) => {
@@ -178,11 +217,12 @@ impl Cluster {
 
     async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) -> bool {
         let written =
-            tokio::time::timeout(WRITE_DEADLINE, self.annotate(object, uid, None, annotations)).await;
+            tokio::time::timeout(WRITE_DEADLINE, self.annotate(&self.client, object, uid, None, annotations))
+                .await;
         match written {
             Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                tracing::warn!(%object, %error, "annotations could not be recorded");
+            Ok(Err(Unwritten { reason, .. })) => {
+                tracing::warn!(%object, error = reason, "annotations could not be recorded");
                 false
             }
             Err(_) => {
@@ -195,13 +235,14 @@ impl Cluster {
     /// Writes annotations to the object with this uid; at this version only, if one is given.
     async fn annotate(
         &self,
+        client: &Client,
         object: &ObjectId,
         uid: &str,
         resource_version: Option<&str>,
         annotations: &Annotations,
-    ) -> Result<(), String> {
-        let kind =
-            self.kinds.of_kind(&object.api_version, &object.kind).await.map_err(|error| error.to_string())?;
+    ) -> Result<(), Unwritten> {
+        let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
+        let kind = kind.map_err(|error| Unwritten { reason: error.to_string(), may_pass: true })?;
         let mut metadata = json!({"uid": uid, "annotations": annotations});
         if let (Some(version), Some(metadata)) = (resource_version, metadata.as_object_mut()) {
             metadata.insert("resourceVersion".to_owned(), version.into());
@@ -209,8 +250,8 @@ impl Cluster {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let parameters =
             PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
-        let written = self.api(&kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
-        written.map(|_: DynamicObject| ()).map_err(|error| error.to_string())
+        let written = api(client, &kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
+        written.map(|_: DynamicObject| ()).map_err(Unwritten::from)
     }
 
     fn announce(&self, drift: &Drift, decision: &Decision) {

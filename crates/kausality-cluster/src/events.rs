@@ -9,7 +9,6 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kausality_api::text::shorten;
 use kausality_core::Drift;
 use kube::{
     Api, Client,
@@ -86,8 +85,7 @@ impl Event {
         // Events of what has no namespace live in this one.
         let namespace = Some(&spec.parent.namespace).filter(|namespace| !namespace.is_empty());
         let namespace = namespace.map_or("default", String::as_str);
-        // A name has at most 253 characters.
-        let parent = shorten_name(&spec.parent.name, 200);
+        let parent = event_name(&spec.parent.name);
         let name = format!("{parent}.{}.{}", drift.id(), reason.to_lowercase());
         let parent_reference = ObjectReference {
             api_version: Some(spec.parent.api_version.clone()),
@@ -111,7 +109,7 @@ impl Event {
             "metadata": {"name": name, "namespace": namespace},
             "type": "Warning",
             "reason": reason,
-            "note": shorten(&note, 900),
+            "note": within(note, 1000),
             "action": "Gate",
             "reportingController": "kausality.io/webhook",
             "reportingInstance": "kausality-webhook",
@@ -122,8 +120,21 @@ impl Event {
     }
 }
 
-fn shorten_name(name: &str, at_most: usize) -> &str {
-    name.get(..at_most).unwrap_or(name).trim_end_matches(['.', '-'])
+/// As much of a name as the name of an event may hold.
+fn event_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let name: String = name.chars().map(|c| if c == '.' { c } else { plain(c) }).take(200).collect();
+    name.trim_matches(['.', '-']).replace("..", "-")
+}
+
+/// The API server counts bytes.
+fn within(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Writes what is handed in, for ever.
@@ -236,6 +247,15 @@ mod tests {
         assert_eq!(written("q", now), MAX_PER_PARENT);
         assert_eq!(written("p", now + WINDOW / 2), 0);
         assert_eq!(written("p", now + WINDOW), MAX_PER_PARENT);
+    }
+
+    #[test]
+    fn what_the_api_server_would_refuse_is_not_written() {
+        assert_eq!(event_name("system:node--proxier."), "system-node--proxier");
+        assert_eq!(event_name(&"x".repeat(300)).len(), 200);
+        assert_eq!(within("短い".to_owned(), 6), "短い");
+        let cut = within("短".repeat(1000), 1000);
+        assert!(cut.len() <= 1000 && cut.ends_with("短…"), "{}", cut.len());
     }
 
     #[test]

@@ -57,6 +57,17 @@ struct Departed {
     uids: HashSet<String>,
 }
 
+/// The changes of an index.
+#[derive(Debug)]
+pub struct Changes(watch::Receiver<u64>);
+
+impl Changes {
+    /// Waits until something has changed since the last time, or the time is up.
+    pub async fn next(&mut self, patience: Duration) {
+        let _ = tokio::time::timeout(patience, self.0.changed()).await;
+    }
+}
+
 /// What an index knows of an object.
 #[derive(Clone, Debug)]
 pub enum Sight {
@@ -106,10 +117,10 @@ impl Index {
         self.pulse.is_synced() || self.state.read().unwrap_or_else(PoisonError::into_inner).full
     }
 
-    /// Waits until something changes, or the time is up.
-    pub async fn changed(&self, patience: Duration) {
-        let mut changes = self.changes.subscribe();
-        let _ = tokio::time::timeout(patience, changes.changed()).await;
+    /// Changes from here on. To be asked for before a [`look`](Self::look), so that none is missed after it.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        Changes(self.changes.subscribe())
     }
 
     /// Waits until the index has been filled once, or the time is up.

@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -48,6 +48,8 @@ pub struct Kinds {
     served: ArcSwapOption<Served>,
     /// Held while the API server is asked: one question answers everybody who waits.
     asking: tokio::sync::Mutex<()>,
+    /// Kinds that certainly were not served a moment ago.
+    absent: Mutex<HashMap<(String, String), Instant>>,
 }
 
 /// What was served at a time.
@@ -60,8 +62,8 @@ struct Served {
 /// A kind that was not served is asked for again after this time: a CRD may have come since.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How often it is learned anew what is served.
-const REFRESH: Duration = Duration::from_secs(60);
+/// How many kinds that are not served are remembered. Anybody can name one in an owner reference.
+const MAX_ABSENT: usize = 256;
 
 /// How long the API server may take to tell.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -70,7 +72,12 @@ impl Kinds {
     /// Kinds of the cluster behind `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, served: ArcSwapOption::empty(), asking: tokio::sync::Mutex::default() }
+        Self {
+            client,
+            served: ArcSwapOption::empty(),
+            asking: tokio::sync::Mutex::default(),
+            absent: Mutex::default(),
+        }
     }
 
     /// The kind that an owner reference names.
@@ -82,9 +89,34 @@ impl Kinds {
         let name = full_name(group, kind);
         match self.find(&name, |served| served.of_kind(group, kind)).await {
             // What is not listed may still be on its way into the list, or its own server may be down.
-            Err(UnknownKind::NotServed(_)) => self.ask_for(api_version, kind, &name).await,
+            Err(UnknownKind::NotServed(_)) if !self.is_absent(api_version, kind) => {
+                let found = self.ask_for(api_version, kind, &name).await;
+                if let Err(UnknownKind::NotServed(_)) = found {
+                    self.note_absent(api_version, kind);
+                }
+                found
+            }
             found => found,
         }
+    }
+
+    fn is_absent(&self, api_version: &str, kind: &str) -> bool {
+        let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        absent.get(&(api_version.to_owned(), kind.to_owned())).is_some_and(|at| at.elapsed() < RETRY)
+    }
+
+    fn note_absent(&self, api_version: &str, kind: &str) {
+        let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        absent.retain(|_, at| at.elapsed() < RETRY);
+        if absent.len() < MAX_ABSENT {
+            absent.insert((api_version.to_owned(), kind.to_owned()), Instant::now());
+        }
+    }
+
+    /// Whether a kind is certainly not served in this version, by the last list.
+    pub(crate) fn has_lost(&self, kind: &Kind) -> bool {
+        let (group, plural) = (&kind.resource.group, &kind.resource.plural);
+        self.served.load().as_deref().is_some_and(|served| served.of_resource(group, plural).is_none())
     }
 
     /// The kind of this resource.
@@ -113,15 +145,11 @@ impl Kinds {
         self.served.store(None);
     }
 
-    /// Learns again and again what is served, for ever: groups come to prefer other versions.
+    /// Learns again what is served: groups come to prefer other versions.
     pub(crate) async fn refresh(&self) {
-        let mut ticks = tokio::time::interval(REFRESH);
-        loop {
-            ticks.tick().await;
-            match self.discover().await {
-                Ok(served) => self.served.store(Some(Arc::new(served))),
-                Err(error) => tracing::warn!(%error, "discovery failed"),
-            }
+        match self.discover().await {
+            Ok(served) => self.served.store(Some(Arc::new(served))),
+            Err(error) => tracing::warn!(%error, "discovery failed"),
         }
     }
 

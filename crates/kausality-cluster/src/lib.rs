@@ -29,7 +29,7 @@ mod schemas;
 mod spent;
 
 pub use cluster::{Cluster, Freshness, WatchHealth};
-pub use index::{Index, Sight};
+pub use index::{Changes, Index, Sight};
 pub use kinds::{Kind, Kinds, UnknownKind};
 pub use pulse::Health;
 pub use schemas::{NoSchema, Schemas};

@@ -47,7 +47,7 @@ pub(crate) struct Waiting {
     pub generation: Option<i64>,
     /// When the first of them came.
     first: Instant,
-    /// When the last of them came.
+    /// When the last of them came, or their object was last written to.
     pub since: Instant,
     /// How often they could not be written.
     failures: u32,
@@ -139,12 +139,27 @@ impl Pending {
     pub(crate) fn dress(&self, object: &mut review::Object<'_>) {
         let generation = object.metadata.generation;
         let waiting = self.all(&object.metadata.uid);
+        if !waiting.is_empty() {
+            self.stir(&object.metadata.uid);
+        }
         for (key, value) in waiting.iter().flat_map(|waiting| waiting.holding_at(generation)) {
             match value {
                 Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
                 None => object.metadata.annotations.remove(key),
             }
         }
+    }
+
+    /// Notes that an object is being written to.
+    fn stir(&self, uid: &str) {
+        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
+            entry.since = Instant::now();
+        }
+    }
+
+    /// Whether anything waits for a `scale` to happen.
+    pub(crate) fn is_scaling(&self) -> bool {
+        self.lock().keys().any(|(_, until)| *until == Until::Scaled)
     }
 
     /// What has waited for its object to be quiet for so long, by uid; or for so much longer that it never will be.
@@ -193,3 +208,6 @@ fn together(earlier: &str, later: &str) -> String {
     later.for_each(|user| users.note(user, &Hashes::default()));
     users.encode()
 }
+
+#[cfg(test)]
+mod tests;

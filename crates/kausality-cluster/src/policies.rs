@@ -63,7 +63,7 @@ pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
             }
         }
     };
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.fresh.clone(), &kind.resource);
     let book = Book { cluster: &cluster, fixed, pages: Mutex::default() };
     feed(api, "policies", &cluster.policies.pulse, &book).await;
 }

@@ -19,11 +19,13 @@ const MEMORY: Duration = Duration::from_secs(10);
 /// How many are remembered.
 const MAX_SPENT: usize = 1024;
 
-/// A change of one object from one intent to another: once it has happened, it cannot happen again from there. The
-/// creation of an object is none: it can.
+/// A change of one object from one intent to another. Once it has happened it cannot happen again from there: whoever
+/// changes the object back makes another trace, and another generation. The creation of an object is none: it can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     uid: String,
+    generation: Option<i64>,
+    trace: Option<String>,
     from: IntentHash,
     to: Option<IntentHash>,
 }
@@ -33,6 +35,8 @@ impl Change {
         let old = request.old_object.as_ref().filter(|_| request.sub_resource.is_empty())?;
         Some(Self {
             uid: old.metadata.uid.to_string(),
+            generation: old.metadata.generation,
+            trace: old.metadata.annotations.get(TRACE).map(ToOwned::to_owned),
             from: IntentHash::of(&old.intent),
             to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
         })
@@ -144,7 +148,14 @@ mod tests {
     }
 
     fn update(uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
-        let object = |size: u8| json!({"metadata": {"uid": uid, "resourceVersion": version.to_string()}, "spec": {"size": size}});
+        traced_update("t", uid, version, from, to)
+    }
+
+    fn traced_update(trace: &str, uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
+        let object = |size: u8| {
+            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string(), "annotations": {TRACE: trace}},
+                "spec": {"size": size}})
+        };
         review("r", "UPDATE", Some(object(from)), object(to))
     }
 
@@ -174,6 +185,8 @@ mod tests {
         assert!(!comes_again(&spent, &update("u", 7, 1, 2)), "somebody else's, from the same version");
         assert!(comes_again(&spent, &update("u", 8, 1, 2)), "the same, after a conflict");
         assert!(!comes_again(&spent, &update("u", 8, 1, 2)));
+        // Somebody has changed it back: that is another trace.
+        assert!(!comes_again(&spent, &traced_update("o", "u", 9, 1, 2)));
         // Once it has happened it starts from elsewhere; and others are others.
         assert!(!comes_again(&spent, &update("u", 9, 2, 2)));
         assert!(!comes_again(&spent, &update("u", 9, 1, 3)));

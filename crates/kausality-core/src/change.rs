@@ -6,7 +6,7 @@ use kausality_api::{
     phase::Phase,
     report::{ChildReference, DriftReport, DriftReportSpec, ParentReference, ReportPhase, RequestContext},
 };
-use kausality_fields::{Diff, Leaf, Redaction, Step};
+use kausality_fields::{Diff, Leaf, Redaction, Step, attribution::Handover};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -127,7 +127,8 @@ impl<'a> Change<'a> {
                 dry_run: request.is_dry_run(),
             },
         });
-        Drift { report, diff: diff.clone(), snoozed }
+        let owners = managers::of_fields(request, diff.changes.iter().map(|change| &change.path));
+        Drift { report, diff: diff.clone(), owners, snoozed }
     }
 }
 
@@ -145,6 +146,8 @@ pub struct Drift {
     pub report: DriftReport,
     /// The fields that changed.
     pub diff: Diff,
+    /// Who owned each of them, and who would: a line each, in the same order; none if that cannot be told.
+    pub owners: Vec<Handover>,
     /// Whether nobody wants to be told now.
     pub snoozed: bool,
 }

@@ -1,33 +1,23 @@
 //! What managed fields tell: who writes a parent's status, and who sends a request.
 
 use jiff::Timestamp;
+use kausality_fields::{
+    Path,
+    attribution::{Handover, attribute, handovers},
+};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::review::{Metadata, Request, Text};
+use crate::review::{Metadata, Object, Request, Text};
 
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow, default)]
     manager: Text<'a>,
     #[serde(borrow, default)]
-    operation: Text<'a>,
-    #[serde(borrow, default)]
-    subresource: Text<'a>,
-    #[serde(borrow, default)]
     time: Text<'a>,
     #[serde(borrow, default, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
-}
-
-impl Entry<'_> {
-    fn same(&self, other: &Entry<'_>) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && self.time == other.time
-            && self.fields.map(RawValue::get) == other.fields.map(RawValue::get)
-    }
 }
 
 fn entries<'a>(metadata: &Metadata<'a>) -> Vec<Entry<'a>> {
@@ -78,15 +68,27 @@ pub fn of_request(request: &Request<'_>) -> Option<String> {
     if !named.is_empty() {
         return Some(named.to_owned());
     }
-    let before = request.old_object.as_ref().map(|old| entries(&old.metadata)).unwrap_or_default();
-    let after = entries(&request.object.as_ref()?.metadata);
-    let mut changed = (after.iter())
-        .filter(|entry| entry.subresource == *request.sub_resource)
-        .filter(|entry| !before.iter().any(|old| old.same(entry)))
-        .map(|entry| &*entry.manager);
-    let manager = changed.next()?;
+    let attribution = attribute(text(request.old_object.as_ref()), text(request.object.as_ref())).ok()?;
+    let mut written = attribution
+        .written
+        .iter()
+        .map(|moved| &moved.owner)
+        .filter(|owner| owner.subresource == *request.sub_resource)
+        .map(|owner| owner.manager.as_str());
+    let manager = written.next()?;
     // Several managers cannot have sent one request: no evidence.
-    changed.all(|other| other == manager).then(|| manager.to_owned())
+    written.all(|other| other == manager).then(|| manager.to_owned())
+}
+
+/// Who owned each of these fields before a request, and who does after; nothing if managed fields make no sense.
+#[must_use]
+pub fn of_fields<'p>(request: &Request<'_>, paths: impl IntoIterator<Item = &'p Path>) -> Vec<Handover> {
+    handovers(text(request.old_object.as_ref()), text(request.object.as_ref()), paths).unwrap_or_default()
+}
+
+/// The managed fields of an object, unread.
+fn text<'a>(object: Option<&Object<'a>>) -> Option<&'a str> {
+    object?.metadata.managed_fields.map(RawValue::get)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What attribution costs, next to reading the review that it is about.
 //!
-//! `cargo run --release -p kausality-fields --example attribution READ ATTRIBUTED [take|create]` reads a review of about
+//! `cargo run --release -p kausality-fields --example attribution READ ATTRIBUTED [take|create] [CONTAINERS]` reads a review of about
 //! 100 KB so many times, and attributes it so many times, with all that entries gained and lost. The difference of two
 //! runs under `valgrind --tool=callgrind` is the cost of one. In the review, one manager takes a field from another
 //! that owns nearly everything; or all of it is created.
@@ -51,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut count = || arguments.next().map_or(Ok(1), |count| count.parse::<usize>());
     let (reviews, attributions) = (count()?, count()?);
     let creates = arguments.next().as_deref() == Some("create");
-    let text = review(creates)?;
+    let containers = arguments.next().map_or(Ok(54), |count| count.parse())?;
+    let text = review(creates, containers)?;
     for _ in 0..reviews {
         black_box(serde_json::from_str::<Review<'_>>(black_box(&text))?);
     }
@@ -75,8 +76,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A review of a Deployment with many containers, one of which gets another image.
-fn review(creates: bool) -> Result<String, Box<dyn Error>> {
-    let containers: Vec<Value> = (0..54).map(container).collect();
+fn review(creates: bool, containers: usize) -> Result<String, Box<dyn Error>> {
+    let containers: Vec<Value> = (0..containers).map(container).collect();
     let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "shop", "namespace": "shop", "labels": {"app": "shop"}},
         "spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}});

@@ -15,6 +15,10 @@
 //!
 //! [`Verdict::Unknown`] stands in place of a guess where ownership cannot be told, and [`Verdict::Fight`] in place of
 //! the others where managers take the field from each other.
+//!
+//! Values compare by their [meaning](crate::meaning). Null is as good as absent, and what is declared as empty or zero
+//! may be absent as long as the manager owns it: the API server leaves it out where the type allows. Values of a
+//! Secret are digests, and its `stringData` is judged as the `data` that it is stored as.
 
 use crate::attribution::{Claims, Owner};
 use crate::delegation::Delegation;

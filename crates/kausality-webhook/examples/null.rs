@@ -6,7 +6,7 @@
 //!
 //! writes the CA that clients must trust to `ca.crt`, and serves until it is interrupted.
 
-use std::{env, fs, net::SocketAddr};
+use std::{env, fs, net::SocketAddr, time::Instant};
 
 use anyhow::Context;
 use kausality_core::{Decision, class::Class};
@@ -16,7 +16,7 @@ use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metri
 struct Null;
 
 impl Admission for Null {
-    async fn decide(&self, review: Bytes) -> Result<Reply, BadReview> {
+    async fn decide(&self, review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
         let uid = uid(&review).ok_or(BadReview::NoRequest)?.to_owned();
         Ok(Reply { subject: Subject { uid, ..Subject::default() }, decision: allowed() })
     }

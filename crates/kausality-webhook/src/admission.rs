@@ -1,6 +1,6 @@
 //! Who decides: the seam between the server and what it serves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::body::Bytes;
 use kausality_api::text::shorten;
@@ -11,19 +11,19 @@ use kausality_core::{
 
 /// Decides reviews; implemented on a cluster, or on anything else.
 pub trait Admission: Send + Sync + 'static {
-    /// Decides one review. `Err` only for what is no review.
+    /// Decides one review before the time is up: later, nobody waits for the answer. `Err` only for what is no review.
     ///
     /// The future is dropped when its deadline passes or the client goes away, at whatever it waits for. What
     /// must be finished once it is begun belongs into a task of its own.
-    fn decide(&self, review: Bytes) -> impl Future<Output = Result<Reply, BadReview>> + Send;
+    fn decide(&self, review: Bytes, until: Instant) -> impl Future<Output = Result<Reply, BadReview>> + Send;
 
     /// Whether decisions can be made, that is, caches are synced.
     fn is_ready(&self) -> bool;
 }
 
 impl<A: Admission> Admission for Arc<A> {
-    fn decide(&self, review: Bytes) -> impl Future<Output = Result<Reply, BadReview>> + Send {
-        A::decide(self, review)
+    fn decide(&self, review: Bytes, until: Instant) -> impl Future<Output = Result<Reply, BadReview>> + Send {
+        A::decide(self, review, until)
     }
 
     fn is_ready(&self) -> bool {

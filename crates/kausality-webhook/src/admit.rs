@@ -27,6 +27,9 @@ use crate::{
 /// Characters of a reason that an HTTP error gives: it may quote what could not be read.
 const MAX_REASON: usize = 500;
 
+/// What is left of the time for a request to write the answer.
+const RETURN: Duration = Duration::from_millis(250);
+
 /// Takes requests to whom decides them.
 #[derive(Debug)]
 pub(crate) struct Desk<A> {
@@ -81,7 +84,8 @@ impl<A: Admission> Desk<A> {
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
-        let work = AssertUnwindSafe(self.decide(request.into_body(), started, review)).catch_unwind();
+        let work = AssertUnwindSafe(self.decide(request.into_body(), (started, started + time), review))
+            .catch_unwind();
         match tokio::time::timeout(time, work).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => Err(Failure::Panicked),
@@ -89,10 +93,15 @@ impl<A: Admission> Desk<A> {
         }
     }
 
-    async fn decide(&self, body: Body, started: Instant, read: &OnceLock<Bytes>) -> Result<Vec<u8>, Failure> {
+    async fn decide(
+        &self,
+        body: Body,
+        (started, until): (Instant, Instant),
+        read: &OnceLock<Bytes>,
+    ) -> Result<Vec<u8>, Failure> {
         let (review, _share) = self.intake.read(body).await?;
         let review = read.get_or_init(|| review);
-        let reply = self.admission.decide(review.clone()).await?;
+        let reply = self.admission.decide(review.clone(), until - RETURN.min(until - started)).await?;
         let answer = response::encode(&reply.subject.uid, &reply.decision)?;
         self.metrics.decided(&reply.decision);
         log(&reply, started);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{own::Own, replay::Replay, webhook::Webhook, why::Why};
+use crate::{diff::Diff, own::Own, plan::Plan, replay::Replay, webhook::Webhook, why::Why};
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ enum Command {
     Replay(Replay),
     Why(Why),
     Own(Box<Own>),
+    Diff(Box<Diff>),
+    Plan(Box<Plan>),
     Webhook(Box<Webhook>),
 }
 
@@ -33,6 +35,8 @@ impl Cli {
             Command::Replay(replay) => replay.run(),
             Command::Why(why) => why.run(),
             Command::Own(own) => own.run(),
+            Command::Diff(diff) => diff.run(),
+            Command::Plan(plan) => plan.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()

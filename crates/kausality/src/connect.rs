@@ -35,6 +35,21 @@ impl Connection {
     /// # Errors
     /// If there is no cluster to be found, or its configuration makes no sense.
     pub async fn client(&self, command: &str) -> Result<Client> {
+        Ok(Client::try_from(self.named(command).await?)?)
+    }
+
+    /// The same as [`Self::client`], and another that uses each connection once.
+    ///
+    /// # Errors
+    /// If there is no cluster to be found, or its configuration makes no sense.
+    pub async fn clients(&self, command: &str) -> Result<(Client, Client)> {
+        let config = self.named(command).await?;
+        let mut fresh = config.clone();
+        fresh.headers.push((http::header::CONNECTION, http::HeaderValue::from_static("close")));
+        Ok((Client::try_from(config)?, Client::try_from(fresh)?))
+    }
+
+    async fn named(&self, command: &str) -> Result<kube::Config> {
         let mut config = self.config().await?;
         if self.user.is_some() {
             config.auth_info.impersonate = self.user.clone();
@@ -45,7 +60,7 @@ impl Connection {
         config.read_timeout = None;
         let name = format!("kausality-{command}/{}", env!("CARGO_PKG_VERSION"));
         config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_str(&name)?));
-        Ok(Client::try_from(config)?)
+        Ok(config)
     }
 
     async fn config(&self) -> Result<kube::Config> {

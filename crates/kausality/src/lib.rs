@@ -2,9 +2,12 @@
 
 mod cli;
 pub mod connect;
+pub mod diff;
+mod live;
 pub mod manifests;
 mod mode;
 pub mod own;
+pub mod plan;
 pub mod replay;
 pub mod target;
 pub mod webhook;

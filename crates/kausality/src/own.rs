@@ -20,7 +20,7 @@ use kausality_fields::{
 };
 use serde_json::{Value, json};
 
-use crate::{connect::Connection, manifests, target::Target};
+use crate::{connect::Connection, live::age, manifests, target::Target};
 
 /// Show who owns which field of an object, and what nobody owns.
 #[derive(Debug, Args)]
@@ -241,17 +241,6 @@ fn shown(owner: &Entry, now: Timestamp) -> String {
         Operation::Update => "update",
     };
     let mut how = vec![[operation, &owner.subresource].join(" ").trim_end().to_owned()];
-    let time = owner.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
-    how.extend(time.map(|time| age(now.duration_since(time).as_secs())));
+    how.extend(owner.time.as_deref().and_then(|time| age(time, now)));
     plain(&format!("{} ({})", owner.manager, how.join(", "))).into_owned()
-}
-
-/// As kubectl shows ages.
-fn age(seconds: i64) -> String {
-    match seconds {
-        ..120 => format!("{}s", seconds.max(0)),
-        120..7_200 => format!("{}m", seconds / 60),
-        7_200..172_800 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
 }

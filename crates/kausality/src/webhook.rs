@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -13,14 +13,15 @@ use clap::{Args, ValueEnum};
 use kausality_cluster::{Cluster, policies, registration::Registration};
 use kausality_core::{Settings, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
-use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::{connect::Connection, mode::ModeArgument, replay::policies as policy_files};
 
 mod health;
+mod resources;
 
 use health::Watches;
+use resources::Resources;
 
 /// Serve admission reviews of a cluster over HTTPS.
 #[derive(Debug, Args)]
@@ -106,8 +107,8 @@ impl Webhook {
     }
 
     async fn serve(&self) -> Result<ExitCode> {
-        let client = self.connection.client("webhook").await?;
-        let own_user = Cluster::own_user(&client).await.context(
+        let (client, fresh) = self.connection.clients("webhook").await?;
+        let own_user = in_time(Cluster::own_user(&client)).await.context(
             "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
         )?;
         tracing::info!(own_user, "connected");
@@ -116,16 +117,11 @@ impl Webhook {
             own_users: [own_user].into(),
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
-            salt: Cluster::salt(&client).await.context("cannot read the namespace kube-system")?,
+            salt: in_time(Cluster::salt(&client)).await.context("cannot read the namespace kube-system")?,
         };
-        let cluster = Cluster::new(client.clone(), settings);
-        let mut kinds = Vec::new();
-        for name in &self.resources {
-            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-            let kind = cluster.kinds.of_resource(group, plural).await?;
-            cluster.require(&kind);
-            kinds.push(kind);
-        }
+        let cluster = Cluster::new(client.clone(), fresh, settings);
+        let resources = Resources::new(&self.resources, cluster.clone());
+        resources.kinds().await.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
 
@@ -146,31 +142,26 @@ impl Webhook {
         let address = server.address();
         tracing::info!(%address, "listening");
 
-        let registration = self.register.then(|| Registration {
+        let mut registration = Registration {
             name: "kausality".to_owned(),
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
             ca_pem,
-            kinds,
+            kinds: Vec::new(),
             fail_closed: match self.failure_policy {
                 Some(policy) => policy == FailurePolicy::Fail,
                 None => matches!(self.default_mode, ModeArgument::Enforce),
             },
             excluded_namespaces: self.exclude_namespaces.clone(),
-        });
+        };
         let stop = async {
-            let register = async {
-                if let Some(registration) = &registration {
-                    register_when_ready(registration, &cluster, client.clone()).await;
-                }
-                std::future::pending::<()>().await;
-            };
+            if !self.register {
+                return interrupted().await;
+            }
             tokio::select! {
                 () = interrupted() => {}
-                () = register => {}
+                () = resources.keep_registered(&mut registration, client.clone()) => {}
             }
-            if let Some(registration) = &registration
-                && let Err(error) = registration.remove(client.clone()).await
-            {
+            if let Err(error) = in_time(registration.remove(client.clone())).await {
                 tracing::error!(%error, "the registration could not be taken back: delete \
                     mutatingwebhookconfiguration/kausality by hand");
             }
@@ -201,20 +192,12 @@ impl Webhook {
     }
 }
 
-/// Registers once requests can be decided: earlier, they would wait.
-async fn register_when_ready(registration: &Registration, cluster: &Arc<Cluster>, client: Client) {
-    let mut ticks = tokio::time::interval(Duration::from_millis(50));
-    while !cluster.is_synced() {
-        ticks.tick().await;
-    }
-    let mut attempts = tokio::time::interval(Duration::from_secs(2));
-    loop {
-        attempts.tick().await;
-        match registration.apply(client.clone()).await {
-            Ok(()) => break tracing::info!(url = registration.url, "registered"),
-            Err(error) => tracing::error!(%error, "cannot register with the API server: trying again"),
-        }
-    }
+/// How long the API server may take to answer when nobody else waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn in_time<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    Ok(answer.with_context(|| format!("no answer within {} s", PATIENCE.as_secs()))??)
 }
 
 async fn interrupted() {
@@ -246,8 +229,8 @@ fn host_of(url: &str) -> &str {
 struct OnCluster(Arc<Cluster>);
 
 impl Admission for OnCluster {
-    async fn decide(&self, review: Bytes) -> Result<Reply, BadReview> {
-        let (subject, decision) = self.0.admit(&review, |request| Subject::from(request)).await?;
+    async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
+        let (subject, decision) = self.0.admit(&review, until, |request| Subject::from(request)).await?;
         Ok(Reply { subject, decision })
     }
 

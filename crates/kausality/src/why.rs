@@ -125,6 +125,9 @@ fn consequences(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
             writeln!(out, "\nWhat changed (drift {}):", drift.id())?;
             for change in &drift.diff.changes {
                 writeln!(out, "  {change}")?;
+                if let Some(handover) = drift.owners.iter().find(|owners| owners.path == change.path) {
+                    writeln!(out, "    {}", plain(&handover.to_string()))?;
+                }
             }
         }
     }

@@ -51,17 +51,12 @@ fn of(named: &str, sub_resource: &str, old: Option<&str>, new: Option<&str>, exp
     assert_eq!(of_request(&review.request).as_deref(), expected, "{text}");
 }
 
-const A1: &str =
-    r#"{"manager":"a","operation":"Update","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{}}}"#;
-const A2: &str =
-    r#"{"manager":"a","operation":"Update","time":"2026-01-01T00:00:02Z","fieldsV1":{"f:spec":{}}}"#;
-const A1_MORE: &str =
-    r#"{"manager":"a","operation":"Update","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{"f:x":{}}}}"#;
-const A1_APPLY: &str =
-    r#"{"manager":"a","operation":"Apply","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{}}}"#;
-const B2: &str =
-    r#"{"manager":"b","operation":"Update","time":"2026-01-01T00:00:02Z","fieldsV1":{"f:spec":{}}}"#;
-const B2_STATUS: &str = r#"{"manager":"b","operation":"Update","subresource":"status",
+const A1: &str = r#"{"manager":"a","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{}}}"#;
+const A2: &str = r#"{"manager":"a","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","time":"2026-01-01T00:00:02Z","fieldsV1":{"f:spec":{}}}"#;
+const A1_MORE: &str = r#"{"manager":"a","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{"f:x":{}}}}"#;
+const A1_APPLY: &str = r#"{"manager":"a","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","time":"2026-01-01T00:00:00Z","fieldsV1":{"f:spec":{}}}"#;
+const B2: &str = r#"{"manager":"b","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","time":"2026-01-01T00:00:02Z","fieldsV1":{"f:spec":{}}}"#;
+const B2_STATUS: &str = r#"{"manager":"b","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","subresource":"status",
     "time":"2026-01-01T00:00:02Z","fieldsV1":{"f:status":{}}}"#;
 
 fn list(entries: &[&str]) -> String {

@@ -8,6 +8,7 @@ use crate::path::{Path, Step};
 use crate::set::{FieldSet, Node};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// All that is owned of an object: its `metadata.managedFields`, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +50,37 @@ pub struct Handover {
     pub before: Owners,
     /// Who owns it after.
     pub after: Owners,
+}
+
+/// `kubectl`, `nobody`, `helm, hpa (scale)`.
+impl fmt::Display for Owners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (owners, of) = match self {
+            Self::Of(owners) => (owners, None),
+            Self::Above { path, owners } => (owners, Some(path)),
+            Self::Unknown(why) => return write!(f, "unknown ({why})"),
+        };
+        if owners.is_empty() {
+            f.write_str("nobody")?;
+        }
+        for (nth, owner) in owners.iter().enumerate() {
+            write!(f, "{}{}", if nth == 0 { "" } else { ", " }, owner.manager)?;
+            if !owner.subresource.is_empty() {
+                write!(f, " ({})", owner.subresource)?;
+            }
+        }
+        of.map_or(Ok(()), |path| write!(f, " (of {path})"))
+    }
+}
+
+/// `owned by kubectl, then by kube-controller-manager`.
+impl fmt::Display for Handover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.before == self.after {
+            true => write!(f, "owned by {}", self.before),
+            false => write!(f, "owned by {}, then by {}", self.before, self.after),
+        }
+    }
 }
 
 /// Who owned each of the given fields before a request and who does after, from the texts of

@@ -197,6 +197,22 @@ fn what_cannot_be_read_is_unknown() {
     assert!(error.to_string().contains("more than once"), "{error}");
 }
 
+#[test]
+fn a_megabyte_of_fields() {
+    let fields = |name: &str| {
+        let items = (0..12_000).map(|nth| {
+            let image = if nth == 6_000 { name } else { "image" };
+            format!(r#""k:{{\"name\":\"container-{nth:05}\"}}":{{".":{{}},"f:{image}":{{}},"f:name":{{}},"f:resources":{{}}}}"#)
+        });
+        format!(r#"{{"f:spec":{{"f:containers":{{{}}}}}}}"#, items.collect::<Vec<_>>().join(","))
+    };
+    let (before, after) =
+        (entry("m", "Update", NOON, &fields("image")), entry("m", "Update", NOON, &fields("args")));
+    assert!(before.len() > 1_000_000);
+    let container = "spec.containers[name=container-06000]";
+    assert_eq!(check(&[before], &[after]), format!("written m +{container}.args -{container}.image"));
+}
+
 fn names(owners: &Owners) -> String {
     let names =
         |owners: &[Owner]| owners.iter().map(|owner| owner.manager.clone()).collect::<Vec<_>>().join("+");

@@ -40,8 +40,12 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
         return;
     };
     let mut config = config.clone();
-    if let Some(own) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        own.remove(ANNOTATION);
+    if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) {
+        match metadata.get_mut("annotations") {
+            Some(Value::Object(own)) => drop(own.remove(ANNOTATION)),
+            // No annotations are none to write: unlike an empty object, null does not get into the text.
+            _ => drop(metadata.remove("annotations")),
+        }
     }
     let mut text = String::new();
     gojson::value(&mut text, &config);

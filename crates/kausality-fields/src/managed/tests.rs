@@ -339,6 +339,26 @@ fn kubectl_takes_over_what_it_applied_on_the_client() {
     assert_eq!(cluster.entries()[0].fields.to_string(), "spec.replicas");
 }
 
+/// Found by comparison with an API server: null, which is no annotations, is not written, unlike an empty object.
+#[test]
+fn what_kubectl_applied_is_kept_without_null_annotations() {
+    for (annotations, kept) in [(Value::Null, ""), (json!({}), r#""annotations":{},"#)] {
+        let mut cluster = Cluster::new();
+        cluster.update("kubectl-client-side-apply", "", |object| {
+            object["metadata"]["annotations"] = json!({LAST_APPLIED: "{}"});
+        });
+        let config = json!({"apiVersion": "v1", "kind": "Thing",
+            "metadata": {"name": "x", "annotations": annotations}, "spec": {"replicas": 1}});
+        cluster
+            .run("kubectl", "", |server, live, request| server.apply(live, &config, request, &Force::No))
+            .unwrap();
+        let metadata = format!(r#"{{{kept}"name":"x"}}"#);
+        let text =
+            format!("{{\"apiVersion\":\"v1\",\"kind\":\"Thing\",\"metadata\":{metadata},\"spec\":{{\"replicas\":1}}}}\n");
+        assert_eq!(cluster.live.as_ref().unwrap()["metadata"]["annotations"][LAST_APPLIED], json!(text));
+    }
+}
+
 /// What somebody changed since is not what kubectl applied.
 #[test]
 fn kubectl_does_not_take_over_what_changed_since() {

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use kausality_core::{
@@ -40,7 +41,7 @@ impl Default for Stub {
 }
 
 impl Admission for Stub {
-    async fn decide(&self, bytes: Bytes) -> Result<Reply, BadReview> {
+    async fn decide(&self, bytes: Bytes, _until: Instant) -> Result<Reply, BadReview> {
         let review = Review::parse(&bytes)?;
         let settings = Settings::default();
         let facts = Facts::new("2026-01-24T10:30:00Z".parse().unwrap(), &settings);

@@ -6,6 +6,7 @@ use kausality_core::{
     cause::Cause,
     decision::{Effect, Verdict},
 };
+use kausality_fields::attribution::Handover;
 use serde::Serialize;
 
 use super::engine::{Judged, Outcome};
@@ -67,6 +68,8 @@ pub struct DriftRow<'a> {
     pub id: &'a str,
     /// The fields that changed.
     pub diff: &'a kausality_fields::Diff,
+    /// Who owned them before, and who after.
+    pub owners: &'a [Handover],
 }
 
 impl<'a> Row<'a> {
@@ -95,7 +98,11 @@ impl<'a> Row<'a> {
             mode: decision.and_then(|decision| decision.mode),
             message: judged.message(),
             warnings: decision.map(|decision| decision.warnings.as_slice()).unwrap_or_default(),
-            drift: judged.drift().map(|drift| DriftRow { id: drift.id(), diff: &drift.diff }),
+            drift: judged.drift().map(|drift| DriftRow {
+                id: drift.id(),
+                diff: &drift.diff,
+                owners: &drift.owners,
+            }),
             trace: decision.and_then(|decision| decision.trace.as_ref()).map(|trace| trace.hops()),
         }
     }

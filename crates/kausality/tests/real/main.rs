@@ -5,5 +5,8 @@
 mod operators;
 mod outages;
 mod reinvocation;
+mod replicas;
 mod stage;
 mod stories;
+mod versions;
+mod watches;

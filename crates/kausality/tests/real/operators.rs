@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use kausality_testbed::{MASTERS, eventually, free_port};
+use kausality_testbed::{ControlPlane, MASTERS, eventually, free_port};
 
 use crate::stage::*;
 
@@ -36,7 +36,7 @@ async fn probes_and_metrics_tell_how_it_is_doing() {
     let metrics = fetch("/metrics").unwrap();
     for line in [
         r#"kausality_watch_synced{group="apps",kind="Deployment"} 1"#,
-        r#"kausality_watch_outage_seconds{group="",kind="ConfigMap"} 0"#,
+        r#"kausality_watch_outage_seconds{group="",kind="Namespace"} 0"#,
         "controller_runtime_webhook_requests_in_flight",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
@@ -61,12 +61,25 @@ fn commands(page: &str) -> Vec<String> {
 
 /// Every command in the documentation of the webhook works, one after the other.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_documentation_can_be_followed() {
+async fn the_documentation_of_the_webhook_can_be_followed() {
     let Some(plane) = stage().await else { return };
     let _kubelet = plane.play_kubelet().await.unwrap();
-    let commands = commands("webhook.md");
-    assert!(commands.len() >= 10, "only {} commands were found", commands.len());
-    // The reader is somebody else than the webhook.
+    follow(&plane, "webhook.md", 10);
+    assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null());
+}
+
+/// So does every command in the documentation of fields.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documentation_of_fields_can_be_followed() {
+    let Some(plane) = stage().await else { return };
+    let printed = follow(&plane, "fields.md", 10);
+    assert!(printed.contains("takeover  spec.replicas"), "{printed}");
+}
+
+/// Types the commands of a page, at least so many, as somebody else than the webhook. What they print.
+fn follow(plane: &ControlPlane, page: &str, at_least: usize) -> String {
+    let commands = commands(page);
+    assert!(commands.len() >= at_least, "only {} commands were found", commands.len());
     let bin = plane.folder().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let kubectl = plane.kubectl("alice", &[MASTERS]);
@@ -79,15 +92,17 @@ async fn the_documentation_can_be_followed() {
     std::fs::set_permissions(bin.join("kubectl"), permissions).unwrap();
     let kausality = Path::new(env!("CARGO_BIN_EXE_kausality")).parent().unwrap();
     let path = format!("{}:{}:{}", bin.display(), kausality.display(), std::env::var("PATH").unwrap());
-    let script = format!("set -ex -o pipefail\ntrap 'kill %1; wait' EXIT\n{}", commands.join("\n"));
+    let script =
+        format!("set -ex -o pipefail\ntrap 'kill $(jobs -p) || true; wait' EXIT\n{}", commands.join("\n"));
     let mut reader = Command::new("timeout");
     let output = reader
         .args(["120", "bash", "-c", &script])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .env("PATH", path)
         .env("KUBECONFIG", plane.kubeconfig())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
-    assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null(), "{text}");
+    String::from_utf8(output.stdout).unwrap()
 }

@@ -216,7 +216,7 @@ async fn a_webhook_killed_mid_request_leaves_nothing_stuck() {
     let (outcomes, ()) = futures::future::join(writes, kill).await;
     let failed: Vec<String> =
         outcomes.iter().filter_map(|outcome| outcome.as_ref().err().map(ToString::to_string)).collect();
-    assert!(failed.len() < 60, "the first one was answered");
+    assert!((1..60).contains(&failed.len()), "some were answered, and some not: {}", failed.len());
     for error in &failed {
         assert!(error.contains("failed calling webhook"), "{error}");
     }
@@ -236,10 +236,7 @@ async fn a_wrong_clock_changes_times_and_nothing_else() {
         "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
     ];
     let Some(library) = libraries.into_iter().find(|library| Path::new(library).exists()) else {
-        eprintln!(
-            "==> SKIPPED a_wrong_clock_changes_times_and_nothing_else: libfaketime is missing (apt-get install faketime)"
-        );
-        return;
+        return without_libfaketime("a_wrong_clock_changes_times_and_nothing_else");
     };
     let Some(plane) = stage().await else { return };
     let _kubelet = plane.play_kubelet().await.unwrap();
@@ -277,4 +274,41 @@ async fn a_wrong_clock_changes_times_and_nothing_else() {
     must(&plane, "carol", &["scale", "replicaset", &name, "--replicas=3"]);
     denial(&plane, 0).await;
     assert_eq!(get(&plane, &["replicaset", &name])["spec"]["replicas"], 3);
+
+    // Of approvals, the webhook's clock says whether they have ended: one that ended an hour ago, one that seems to
+    // have, one that has not.
+    let controller = "system:serviceaccount:kube-system:deployment-controller";
+    let approve = |hours: i64| {
+        let expires = Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+        let entry = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "mode": "always",
+            "expires": expires}]);
+        let approval = format!("kausality.io/approvals={entry}");
+        must(&plane, "dave", &["annotate", "--overwrite", "deployment", "web", &approval]);
+    };
+    for hours in [-1, 1] {
+        approve(hours);
+        let (done, text) = kubectl(&plane, controller, &["scale", "replicaset", &name, "--replicas=1"]);
+        assert!(
+            !done && text.contains("although nobody changed Deployment default/web"),
+            "{hours} h: {text}"
+        );
+    }
+    assert_eq!(get(&plane, &["replicaset", &name])["spec"]["replicas"], 3);
+    approve(4);
+    eventually(PATIENCE, "the correction", async || {
+        let set = get(&plane, &["replicaset", &name]);
+        if set["spec"]["replicas"] == 1 { Ok(()) } else { Err(format!("{set:#}")) }
+    })
+    .await
+    .unwrap();
+}
+
+/// Where every test must run, this one fails; elsewhere it says loudly that it does not.
+fn without_libfaketime(test: &str) {
+    let required =
+        std::env::var("REQUIRE_CONTROL_PLANE").is_ok_and(|value| !["", "0"].contains(&value.as_str()));
+    assert!(!required, "libfaketime is missing (apt-get install faketime), and REQUIRE_CONTROL_PLANE is set");
+    let reason = format!("\n==> SKIPPED {test}: libfaketime is missing (apt-get install faketime)\n");
+    // Not with eprintln!, which cargo test shows only for tests that fail.
+    std::io::Write::write_all(&mut std::io::stderr(), reason.as_bytes()).unwrap();
 }

@@ -1,5 +1,7 @@
 //! Another mutating webhook that comes after ours: the API server then asks ours again.
 
+use std::time::Instant;
+
 use kausality_core::{Decision, class::Class};
 use kausality_testbed::{ControlPlane, MASTERS};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
@@ -18,7 +20,7 @@ use crate::{
 struct Stamp;
 
 impl Admission for Stamp {
-    async fn decide(&self, review: Bytes) -> Result<Reply, BadReview> {
+    async fn decide(&self, review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
         let review: Value = serde_json::from_slice(&review).unwrap();
         let uid = review["request"]["uid"].as_str().unwrap().to_owned();
         let mut decision = Decision::allow(Class::Ignored);

@@ -1,5 +1,7 @@
 //! What must work: rollouts, corrections, approvals, and at which price.
 
+use std::time::Instant;
+
 use kausality_testbed::{AuditEvent, ControlPlane, MASTERS, eventually, free_port};
 use kube::{
     api::{Api, PostParams},
@@ -53,8 +55,7 @@ async fn a_rollout_passes_and_a_correction_is_denied_until_it_is_approved() {
 
 fn user_agent_calls(plane: &ControlPlane, agent: &str) -> Vec<AuditEvent> {
     let events = plane.audit().unwrap();
-    let about_objects = |event: &AuditEvent| event.verb != "watch" && !event.resource.is_empty();
-    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && about_objects(event)).collect()
+    events.into_iter().filter(|event| event.user_agent.starts_with(agent) && event.verb != "watch").collect()
 }
 
 /// No API call on the way of a request that is not drift, also where a watch lags behind: what is certain to come is
@@ -64,9 +65,10 @@ async fn what_is_not_drift_costs_no_api_call() {
     let Some(plane) = stage().await else { return };
     let _kubelet = plane.play_kubelet().await.unwrap();
     let _webhook = Webhook::start(&plane).await;
+    let (started, before) = (Instant::now(), user_agent_calls(&plane, "kausality-webhook").len());
     must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=3"]);
+    must(&plane, "alice", &["create", "job", "once", "--image=busybox"]);
     rolled_out(&plane, "web", 1).await;
-    let before = user_agent_calls(&plane, "kausality-webhook").len();
     must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
     rolled_out(&plane, "web", 2).await;
     must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:3"]);
@@ -96,6 +98,11 @@ async fn what_is_not_drift_costs_no_api_call() {
         .collect();
     let reviewed = plane.audit().unwrap().iter().filter(|event| is_reviewed(event)).count();
     assert!(reviewed > 50, "{reviewed} requests were reviewed");
+    // What is served is learned anew every minute, by two calls; nothing else is asked.
+    let refreshes = 2 * (started.elapsed().as_secs() as usize / 60 + 1);
+    let (learned, since): (Vec<String>, Vec<String>) =
+        since.into_iter().partition(|call| call.trim_end() == "get");
+    assert!(learned.len() <= refreshes, "{} calls to learn what is served", learned.len());
     assert_eq!(since, Vec::<String>::new(), "{reviewed} requests were reviewed");
 }
 
@@ -179,8 +186,65 @@ async fn custom_resources_cost_one_write_per_new_fact() {
     .await
     .unwrap();
     let calls = user_agent_calls(&plane, "kausality-webhook");
-    let since: Vec<&str> = calls.iter().skip(before.1).map(|call| call.verb.as_str()).collect();
+    let about_objects = calls.iter().skip(before.1).filter(|call| !call.resource.is_empty());
+    let since: Vec<&str> = about_objects.map(|call| call.verb.as_str()).collect();
     assert_eq!(since, ["patch"], "eleven status updates, one new fact");
+}
+
+/// A resource that is not served, since its operator is gone or has yet to come, keeps no other from being watched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_that_is_not_served_harms_no_other() {
+    let Some(plane) = stage().await else { return };
+    let _webhook = Webhook::spawn(
+        &plane,
+        "webhook.log",
+        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps,eksclusters.example.com"],
+    );
+    registered(&plane).await;
+    let watched =
+        || get(&plane, &["mutatingwebhookconfiguration", "kausality"])["webhooks"][0]["rules"].to_string();
+    assert!(watched().contains("configmaps") && !watched().contains("eksclusters"), "{}", watched());
+    must(&plane, "alice", &["create", "configmap", "works"]);
+    assert_eq!(users(&get(&plane, &["configmap", "works"])), ["alice"]);
+
+    settled_cluster(&plane).await;
+    eventually(PATIENCE, "the registration for the new kind", async || {
+        if watched().contains("eksclusters") { Ok(()) } else { Err(watched()) }
+    })
+    .await
+    .unwrap();
+}
+
+/// An operator that reads, thinks and writes without end meets no conflict with what we record for later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_operator_meets_no_conflict() {
+    let Some(plane) = stage().await else { return };
+    settled_cluster(&plane).await;
+    let _webhook = Webhook::spawn(
+        &plane,
+        "webhook.log",
+        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "eksclusters.example.com"],
+    );
+    registered(&plane).await;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "EKSCluster"));
+    let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let mut thinking = tokio::time::interval(std::time::Duration::from_millis(400));
+    for round in 0..15 {
+        let mut cluster = api.get("prod").await.unwrap();
+        thinking.tick().await;
+        cluster.data["status"] = json!({"round": round, "observedGeneration": 1,
+            "conditions": [{"type": "Ready", "status": "True"}]});
+        let name = cluster.metadata.name.clone().unwrap();
+        let written = api.replace_status(&name, &PostParams::default(), &cluster).await;
+        assert!(written.is_ok(), "round {round}: {written:?}");
+    }
+    eventually(PATIENCE, "the record once it is quiet", async || {
+        let controllers = annotation(&get(&plane, &["eksclusters", "prod"]), "controllers");
+        if controllers.is_empty() { Err("none yet") } else { Ok(()) }
+    })
+    .await
+    .unwrap();
 }
 
 /// Passes connections on to replicas in turn, as a Service does.
@@ -205,20 +269,26 @@ async fn balance(replicas: Vec<u16>) -> u16 {
 async fn an_approval_for_once_passes_one_of_a_hundred() {
     let Some(plane) = stage().await else { return };
     let cluster = settled_cluster(&plane).await;
-    let certificate = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = rcgen::generate_simple_self_signed(["0.0.0.0".to_owned()]).unwrap();
     let (cert, key) = (plane.folder().join("webhook.pem"), plane.folder().join("webhook.key"));
     std::fs::write(&cert, certificate.cert.pem()).unwrap();
     std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
     let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
     let ports: Vec<u16> = (0..3).map(|_| free_port().unwrap()).collect();
     let balancer = balance(ports.clone()).await;
-    let url = format!("https://127.0.0.1:{balancer}/admit");
+    // To this address the API server speaks HTTP/1.1, as to a Service: so all replicas get something to do.
+    let url = format!("https://0.0.0.0:{balancer}/admit");
     let mut webhooks = Vec::new();
+    let mut probes = Vec::new();
     for (place, port) in ports.iter().enumerate() {
         let address = format!("127.0.0.1:{port}");
+        let probe = format!("127.0.0.1:{}", free_port().unwrap());
+        probes.push(probe.clone());
         let mut arguments = vec![
             "--bind-address",
             &address,
+            "--health-address",
+            &probe,
             "--tls-cert-file",
             cert,
             "--tls-private-key-file",
@@ -257,6 +327,12 @@ async fn an_approval_for_once_passes_one_of_a_hundred() {
             assert!([403, 500].contains(&status.code), "run {run}: {error}");
         }
         assert_eq!(annotation(&get(&plane, &["eksclusters", "prod"]), "approvals"), "");
+    }
+
+    for probe in &probes {
+        let metrics = fetch(probe, "/metrics").await.unwrap();
+        let denied = |line: &&str| line.starts_with("kausality_decisions_total") && line.contains("deny");
+        assert!(metrics.lines().any(|line| denied(&line)), "{probe} has denied nothing:\n{metrics}");
     }
 
     // A dry run uses up nothing, and changes nothing.

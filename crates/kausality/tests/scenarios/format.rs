@@ -59,6 +59,9 @@ pub(crate) struct Step {
     pub manager: Option<String>,
     /// So many calls at the same time.
     pub at_once: Option<usize>,
+    /// Others who do the same at the same time, each `with` something else. What is expected is expected of all.
+    #[serde(default)]
+    pub also: BTreeMap<String, Value>,
     pub expect: Option<Expect>,
 
     /// Waits for one object that fits, and learns its name or another field.
@@ -242,6 +245,10 @@ impl Scenario {
                 (1, 0) | (0, 1) => {}
                 _ => return fault("is not one action, nor one observation"),
             }
+            let audits = step.expect.as_ref().is_some_and(|expect| !expect.0.audit.is_empty());
+            if !step.also.is_empty() && (step.with.is_none() || step.at_once.is_some() || audits) {
+                return fault("`also` goes with `with`, and not with `atOnce` or `audit`");
+            }
             let described = step.wait.is_some() || step.check.is_some();
             if described != step.has.is_some() {
                 return fault("`wait` and `check` go with `has`");
@@ -293,6 +300,10 @@ mod tests {
             (json!([{ "learn": { "a": { "kind": "Pod" } } }]), "expects nothing"),
             (json!([expected, { "as": "alice", "delete": "Pod/a" }]), "step 2: expects nothing"),
             (json!([{ "delete": "Pod/a", "expect": "allowed" }]), "step 1: nobody acts"),
+            (
+                json!([{ "as": "alice", "delete": "Pod/a", "also": { "bob": 1 }, "expect": "allowed" }]),
+                "`also` goes with `with`",
+            ),
             (json!([{ "wait": "Pod/a" }]), "`wait` and `check` go with `has`"),
             (json!([{ "wait": "Pod/a", "has": {}, "never": {} }]), "not one action, nor one observation"),
             (json!([{ "as": "alice", "delete": "Pod/a", "expect": "denied" }]), "invalid type"),

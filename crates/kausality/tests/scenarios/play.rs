@@ -110,7 +110,7 @@ impl<'a, P: Plane> Player<'a, P> {
 
     async fn act(&mut self, step: &Step, expected: &Outcome) -> Result<(), String> {
         let who = user(step.user.as_deref().unwrap_or_default());
-        let (target, action) = self.action(step).await?;
+        let (target, action) = self.action(step, step.with.as_ref()).await?;
         let target = Target::parse(&target, self.namespace)?;
         let manager = step.manager.clone();
         let manager = manager.or_else(|| step.apply.is_some().then(|| "kubectl".to_owned()));
@@ -118,6 +118,9 @@ impl<'a, P: Plane> Player<'a, P> {
         self.last = self.plane.audited();
         if let Some(times) = step.at_once {
             return self.race(&who, target, &call, times, expected).await;
+        }
+        if !step.also.is_empty() {
+            return self.meet(&who, target, call, step, expected).await;
         }
         let answer = self.plane.call(&who, target, &call).await?;
         let mut wrong = observe::answer(&answer, expected);
@@ -153,8 +156,30 @@ impl<'a, P: Plane> Player<'a, P> {
         none_wrong(wrong)
     }
 
-    async fn action(&self, step: &Step) -> Result<(String, Action), String> {
-        let body = step.with.clone().unwrap_or_default();
+    /// Several users do the same at once, each with a body of their own.
+    async fn meet(
+        &mut self,
+        who: &str,
+        target: Target<'_>,
+        call: Call,
+        step: &Step,
+        expected: &Outcome,
+    ) -> Result<(), String> {
+        let mut calls = vec![(who.to_owned(), call)];
+        for (who, with) in &step.also {
+            let (_, action) = self.action(step, Some(with)).await?;
+            let call = Call { action, dry_run: step.dry_run, field_manager: step.manager.clone() };
+            calls.push((user(who), call));
+        }
+        let calls = calls.iter().map(|(who, call)| self.plane.call(who, target, call));
+        let answers = futures::future::try_join_all(calls).await?;
+        let wrong = answers.iter().flat_map(|answer| observe::answer(answer, expected)).collect();
+        self.answers.extend(answers);
+        none_wrong(wrong)
+    }
+
+    async fn action(&self, step: &Step, with: Option<&Value>) -> Result<(String, Action), String> {
+        let body = with.cloned().unwrap_or_default();
         let patch = |patch, body| Action::Patch { patch, subresource: step.subresource.clone(), body };
         let part = |name: &str, body| Action::Patch {
             patch: PatchType::Merge,

@@ -1,0 +1,218 @@
+use kausality_api::annotation::TRACE;
+use kausality_core::review::Object;
+
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn id() -> ObjectId {
+    let [api_version, kind, namespace, name] = ["v1", "A", "n", "a"].map(ToOwned::to_owned);
+    ObjectId { api_version, kind, namespace, name }
+}
+
+fn annotations<const N: usize>(pairs: [(&str, Option<&str>); N]) -> Annotations {
+    pairs.map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).into()
+}
+
+/// Notes one annotation for the object "u", at a generation.
+fn note(pending: &Pending, generation: i64, key: &str, value: Option<&str>) -> bool {
+    pending.note(&id(), "u", Some(generation), &annotations([(key, value)]), Until::Quiet)
+}
+
+#[track_caller]
+fn check_waiting<const N: usize>(pending: &Pending, expected: [(&str, Option<&str>); N]) {
+    let waiting = pending.get("u", Until::Quiet).map(|waiting| waiting.annotations);
+    assert_eq!(waiting.unwrap_or_default(), annotations(expected));
+}
+
+fn text(generation: i64) -> String {
+    format!(
+        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"stored","{TRACE}":"stored"}}}}}}"#
+    )
+}
+
+/// What the object "u" seems to carry at a generation: as known, and as reviewed.
+#[track_caller]
+fn check_seen(pending: &Pending, generation: i64, settled: Option<&str>, trace: Option<&str>) {
+    let text = text(generation);
+    let mut object = Object::parse(&text).unwrap();
+    let summary = pending.over(Arc::new(Summary::of(&object)));
+    assert_eq!((summary.annotation(SETTLED), summary.annotation(TRACE)), (settled, trace), "over");
+    pending.dress(&mut object);
+    let seen = &object.metadata.annotations;
+    assert_eq!((seen.get(SETTLED), seen.get(TRACE)), (settled, trace), "dress");
+}
+
+/// Changes the one that waits for "u".
+fn change(pending: &Pending, change: impl FnOnce(&mut Waiting)) {
+    change(pending.lock().get_mut(&("u".to_owned(), Until::Quiet)).unwrap());
+}
+
+/// Lets it have waited for longer.
+fn age(pending: &Pending, by: Duration) {
+    let earlier = |instant: Instant| instant.checked_sub(by).unwrap();
+    change(pending, |entry| (entry.first, entry.since) = (earlier(entry.first), earlier(entry.since)));
+}
+
+fn is_ripe(pending: &Pending, quiet: Duration, at_most: Duration) -> bool {
+    pending.ripe(quiet, at_most).iter().any(|(uid, _)| uid == "u")
+}
+
+#[test]
+fn only_the_first_note_of_a_sort_is_the_first() {
+    let pending = Pending::default();
+    let scaled = |uid: &str| pending.note(&id(), uid, Some(1), &annotations([(TRACE, None)]), Until::Scaled);
+    assert!(note(&pending, 1, TRACE, Some("a")));
+    assert!(!note(&pending, 1, TRACE, Some("b")));
+    assert!(scaled("u"), "another sort");
+    assert!(!scaled("u"));
+    assert!(scaled("v"), "another object");
+}
+
+#[test]
+fn a_later_value_replaces_an_earlier_one_and_all_controllers_stay() {
+    let pending = Pending::default();
+    note(&pending, 1, TRACE, Some("a"));
+    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
+    note(&pending, 1, TRACE, Some("b"));
+    note(&pending, 1, CONTROLLERS, Some("bbbbb"));
+    check_waiting(&pending, [(CONTROLLERS, Some("aaaaa,bbbbb")), (TRACE, Some("b"))]);
+    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
+    check_waiting(&pending, [(CONTROLLERS, Some("bbbbb,aaaaa")), (TRACE, Some("b"))]);
+    note(&pending, 1, TRACE, None);
+    check_waiting(&pending, [(CONTROLLERS, Some("bbbbb,aaaaa")), (TRACE, None)]);
+}
+
+#[test]
+fn a_mark_waits_for_its_generation_only() {
+    let pending = Pending::default();
+    note(&pending, 1, SETTLED, Some("one"));
+    note(&pending, 1, TRACE, Some("a"));
+    check_waiting(&pending, [(SETTLED, Some("one")), (TRACE, Some("a"))]);
+    note(&pending, 2, TRACE, Some("b"));
+    check_waiting(&pending, [(TRACE, Some("b"))]);
+    note(&pending, 2, SETTLED, Some("two"));
+    check_waiting(&pending, [(SETTLED, Some("two")), (TRACE, Some("b"))]);
+    note(&pending, 2, TRACE, Some("c"));
+    check_waiting(&pending, [(SETTLED, Some("two")), (TRACE, Some("c"))]);
+    check_seen(&pending, 2, Some("two"), Some("c"));
+}
+
+#[test]
+fn a_full_house_takes_nobody_new_but_more_of_those_inside() {
+    let pending = Pending::default();
+    let one = annotations([(TRACE, Some("a"))]);
+    note(&pending, 1, TRACE, Some("a"));
+    for number in 1..MAX_WAITING {
+        assert!(pending.note(&id(), &number.to_string(), None, &one, Until::Quiet));
+    }
+    assert!(!pending.note(&id(), "late", None, &one, Until::Quiet));
+    assert!(pending.get("late", Until::Quiet).is_none());
+    note(&pending, 1, TRACE, Some("b"));
+    check_waiting(&pending, [(TRACE, Some("b"))]);
+}
+
+#[test]
+fn objects_are_seen_as_they_will_be() {
+    let pending = Pending::default();
+    check_seen(&pending, 1, Some("stored"), Some("stored"));
+    note(&pending, 1, SETTLED, Some("mark"));
+    check_seen(&pending, 1, Some("mark"), Some("stored"));
+    note(&pending, 1, TRACE, None);
+    check_seen(&pending, 1, Some("mark"), None);
+    let scaled = annotations([(TRACE, Some("scaled"))]);
+    pending.note(&id(), "u", Some(1), &scaled, Until::Scaled);
+    check_seen(&pending, 1, Some("mark"), Some("scaled"));
+    pending.note(&id(), "v", Some(1), &annotations([(SETTLED, None)]), Until::Quiet);
+    check_seen(&pending, 1, Some("mark"), Some("scaled"));
+}
+
+#[test]
+fn nothing_is_laid_over_an_object_that_nothing_waits_for() {
+    let pending = Pending::default();
+    let text = text(1);
+    let summary = Arc::new(Summary::of(&Object::parse(&text).unwrap()));
+    assert!(Arc::ptr_eq(&summary, &pending.over(summary.clone())), "not even a copy is made");
+}
+
+#[test]
+fn a_mark_is_seen_at_its_generation_and_its_removal_at_any() {
+    let pending = Pending::default();
+    note(&pending, 1, SETTLED, Some("mark"));
+    note(&pending, 1, TRACE, Some("waiting"));
+    check_seen(&pending, 1, Some("mark"), Some("waiting"));
+    check_seen(&pending, 2, Some("stored"), Some("waiting"));
+    note(&pending, 1, SETTLED, None);
+    check_seen(&pending, 1, None, Some("waiting"));
+    check_seen(&pending, 2, None, Some("waiting"));
+}
+
+#[test]
+fn what_is_quiet_is_ripe_and_so_is_what_never_will_be() {
+    let pending = Pending::default();
+    assert!(!is_ripe(&pending, Duration::ZERO, Duration::ZERO));
+    note(&pending, 1, TRACE, Some("a"));
+    assert!(!is_ripe(&pending, HOUR, 2 * HOUR));
+    age(&pending, HOUR);
+    assert!(is_ripe(&pending, HOUR, 2 * HOUR), "quiet for an hour");
+    note(&pending, 1, TRACE, Some("b"));
+    assert!(!is_ripe(&pending, HOUR, 2 * HOUR), "not quiet any more");
+    age(&pending, HOUR / 2);
+    assert!(!is_ripe(&pending, HOUR, 2 * HOUR));
+    assert!(is_ripe(&pending, HOUR, HOUR), "it has waited for an hour and a half");
+}
+
+#[test]
+fn a_scale_is_never_ripe() {
+    let pending = Pending::default();
+    pending.note(&id(), "u", Some(1), &annotations([(TRACE, None)]), Until::Scaled);
+    assert!(!is_ripe(&pending, Duration::ZERO, Duration::ZERO));
+    pending.postpone("u");
+    assert!(pending.get("u", Until::Scaled).unwrap().rest_until.is_none());
+}
+
+#[test]
+fn what_failed_rests_ever_longer_up_to_a_bound() {
+    let pending = Pending::default();
+    note(&pending, 1, TRACE, Some("a"));
+    let fail = || {
+        pending.postpone("u");
+        let rest_until = pending.get("u", Until::Quiet).unwrap().rest_until.unwrap();
+        rest_until.saturating_duration_since(Instant::now())
+    };
+    let mut expected = PAUSES.0;
+    for failure in 1..=40 {
+        let pause = fail();
+        assert!(pause <= expected && pause > expected / 2, "failure {failure}: {pause:?}, not {expected:?}");
+        expected = (expected * 2).min(PAUSES.1);
+    }
+    assert_eq!(expected, PAUSES.1);
+    assert!(!is_ripe(&pending, Duration::ZERO, Duration::ZERO), "it rests");
+    note(&pending, 1, TRACE, Some("b"));
+    assert!(!is_ripe(&pending, Duration::ZERO, Duration::ZERO), "more of it does not wake it");
+    change(&pending, |entry| entry.rest_until = Some(Instant::now()));
+    assert!(is_ripe(&pending, Duration::ZERO, Duration::ZERO), "it has rested");
+}
+
+#[test]
+fn what_was_written_goes_and_what_came_meanwhile_stays() {
+    let pending = Pending::default();
+    note(&pending, 1, TRACE, Some("a"));
+    note(&pending, 1, SETTLED, None);
+    pending.postpone("u");
+    age(&pending, HOUR);
+    let written = pending.get("u", Until::Quiet).unwrap().annotations;
+    note(&pending, 1, TRACE, Some("b"));
+    pending.note(&id(), "u", Some(1), &annotations([(TRACE, Some("a"))]), Until::Scaled);
+
+    pending.done("u", Until::Quiet, &written);
+    check_waiting(&pending, [(TRACE, Some("b"))]);
+    let left = pending.get("u", Until::Quiet).unwrap();
+    assert_eq!((left.failures, left.rest_until), (0, None), "what stays begins anew");
+    assert!(left.first.elapsed() < HOUR, "also its time");
+    assert!(pending.get("u", Until::Scaled).is_some(), "another sort");
+
+    pending.done("u", Until::Quiet, &left.annotations);
+    assert!(pending.get("u", Until::Quiet).is_none());
+    assert!(note(&pending, 1, TRACE, Some("c")), "the next note is the first");
+}

@@ -1,0 +1,88 @@
+//! The resources that a webhook is registered for, which may come and go.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kausality_cluster::{Cluster, Kind, registration::Registration};
+use kube::Client;
+
+use super::in_time;
+
+/// How often it is looked whether what was not served is served by now.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// How soon a registration that failed is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+pub(super) struct Resources {
+    names: Vec<String>,
+    cluster: Arc<Cluster>,
+    /// Those that were not served when it was last looked.
+    missing: Mutex<BTreeSet<String>>,
+}
+
+impl Resources {
+    pub(super) fn new(names: &[String], cluster: Arc<Cluster>) -> Self {
+        Self { names: names.to_vec(), cluster, missing: Mutex::default() }
+    }
+
+    /// The kinds of those that are served. One that is not, since its operator was removed, must not keep the others
+    /// from being protected.
+    pub(super) async fn kinds(&self) -> Vec<Arc<Kind>> {
+        let (mut kinds, mut missing) = (Vec::new(), BTreeSet::new());
+        for name in &self.names {
+            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+            match self.cluster.kinds.of_resource(group, plural).await {
+                Ok(kind) => kinds.push(kind),
+                Err(error) => {
+                    let known = self.missing.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
+                    if !known {
+                        tracing::error!(resource = name, %error, "not watched, until it is served");
+                    }
+                    missing.insert(name.clone());
+                }
+            }
+        }
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
+        kinds
+    }
+
+    /// Has a kind watched from the start, if its objects are likely to own others. Those of the core group are not,
+    /// and there are many of them.
+    pub(super) fn require(&self, kind: &Arc<Kind>) {
+        if !kind.resource.group.is_empty() {
+            self.cluster.require(kind);
+        }
+    }
+
+    /// Registers once requests can be decided, since they would wait earlier, and again whenever other kinds are
+    /// served; for ever.
+    pub(super) async fn keep_registered(&self, registration: &mut Registration, client: Client) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(50));
+        while !self.cluster.is_synced() {
+            ticks.tick().await;
+        }
+        loop {
+            let kinds = self.kinds().await;
+            if kinds.is_empty() || kinds == registration.kinds {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            kinds.iter().for_each(|kind| self.require(kind));
+            let next = Registration { kinds, ..registration.clone() };
+            match in_time(next.apply(client.clone())).await {
+                Ok(()) => {
+                    *registration = next;
+                    tracing::info!(url = registration.url, kinds = registration.kinds.len(), "registered");
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot register with the API server: trying again");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
