@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::controllers::{
-    Action, Cache, Change, Controller, Delete, Event, Key, Read, Refusal, Resource, Retry, Time, Watched, Write,
+    Action, Cache, Change, Controller, Delete, Event, Key, Read, Refusal, Resource, Retry, Time, Watched,
+    Write,
 };
 use crate::identity::User;
 use crate::kinds::{Definition, Registry};
@@ -36,7 +37,8 @@ impl Drop for Running {
 impl Sandbox {
     /// Sets controllers to work, each on its own.
     pub fn run(&self, controllers: Vec<Box<dyn Controller + Send>>) -> Running {
-        let tasks = controllers.into_iter().map(|controller| tokio::spawn(Worker::new(self, controller).work()));
+        let tasks =
+            controllers.into_iter().map(|controller| tokio::spawn(Worker::new(self, controller).work()));
         Running(tasks.collect())
     }
 }
@@ -65,7 +67,8 @@ impl Worker {
     fn new(sandbox: &Sandbox, controller: Box<dyn Controller + Send>) -> Self {
         let user = controller.user();
         // Real controllers call themselves by the program that they are part of.
-        let agent = if user.starts_with("system:node:") { "kubelet/v1" } else { "kube-controller-manager/v1" };
+        let agent =
+            if user.starts_with("system:node:") { "kubelet/v1" } else { "kube-controller-manager/v1" };
         Self {
             sandbox: sandbox.clone(),
             caller: Caller { sandbox: sandbox.clone(), user: User::admin(&user), agent },
@@ -173,7 +176,8 @@ impl Worker {
     /// Waits until something happens, or it is time for something.
     async fn rest(&mut self) {
         let now = self.sandbox.now();
-        let next = self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
+        let next =
+            self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
         let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.changed()));
         let changes: Vec<_> = changes.collect();
         if changes.is_empty() {
@@ -225,7 +229,9 @@ impl Caller {
         match (self.call(Method::GET, &url, "application/json", &Value::Null).await, read) {
             (Ok(object), Read::Object(_)) => vec![Arc::new(object)],
             (Ok(mut list), Read::Collection { resource, .. }) => {
-                let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return Vec::new() };
+                let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
+                    return Vec::new();
+                };
                 let named = |mut item: Value| {
                     item["apiVersion"] = resource.api_version().into();
                     item["kind"] = resource.kind.as_ref().into();

@@ -36,11 +36,17 @@ async fn objects_live_and_die() {
     let (_sandbox, maps) = sandbox();
     let created = maps.create(&PostParams::default(), &map("a", "1")).await.unwrap();
     assert!(created.metadata.uid.is_some() && created.metadata.creation_timestamp.is_some());
-    assert_eq!(code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()), (409, "AlreadyExists".into()));
+    assert_eq!(
+        code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()),
+        (409, "AlreadyExists".into())
+    );
 
     let mut stale = map("a", "2");
     stale.metadata.resource_version = Some("1".to_owned());
-    assert_eq!(code(maps.replace("a", &PostParams::default(), &stale).await.unwrap_err()), (409, "Conflict".into()));
+    assert_eq!(
+        code(maps.replace("a", &PostParams::default(), &stale).await.unwrap_err()),
+        (409, "Conflict".into())
+    );
     stale.metadata.resource_version = created.metadata.resource_version.clone();
     let replaced = maps.replace("a", &PostParams::default(), &stale).await.unwrap();
     assert_ne!(replaced.metadata.resource_version, created.metadata.resource_version);
@@ -78,7 +84,8 @@ async fn lists_come_in_pages_that_do_not_change() {
     maps.delete("c", &DeleteParams::default()).await.unwrap();
     let rest = maps.list(&ListParams::default().limit(2).continue_token(&more)).await.unwrap();
     assert_eq!(rest.items[0].metadata.name.as_deref(), Some("c"), "it was there when the list began");
-    let selected = maps.list(&ListParams::default().labels("value=1").fields("metadata.name=b")).await.unwrap();
+    let selected =
+        maps.list(&ListParams::default().labels("value=1").fields("metadata.name=b")).await.unwrap();
     assert_eq!(selected.items.len(), 1);
     sandbox.compact();
     let expired = maps.list(&ListParams::default().continue_token(&more)).await.unwrap_err();
@@ -201,13 +208,20 @@ async fn namespaces_end_when_they_are_let_go() {
     namespaces.create(&PostParams::default(), &shop).await.unwrap();
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "shop");
-    assert_eq!(code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()), (403, "Forbidden".into()));
+    assert_eq!(
+        code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()),
+        (403, "Forbidden".into())
+    );
     let mut shop: Value = serde_json::to_value(namespaces.get("shop").await.unwrap()).unwrap();
     assert_eq!(shop["status"]["phase"], "Terminating");
     shop["spec"]["finalizers"] = json!([]);
-    let request = http::Request::put("/api/v1/namespaces/shop/finalize").body(shop.to_string().into_bytes()).unwrap();
+    let request =
+        http::Request::put("/api/v1/namespaces/shop/finalize").body(shop.to_string().into_bytes()).unwrap();
     client.request::<Value>(request).await.unwrap();
-    assert_eq!(code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()), (404, "NotFound".into()));
+    assert_eq!(
+        code(maps.create(&PostParams::default(), &map("a", "1")).await.unwrap_err()),
+        (404, "NotFound".into())
+    );
 }
 
 /// Facts 10 and 11, and who owns what.
@@ -216,9 +230,11 @@ async fn server_side_apply_keeps_owners_and_generations() {
     let (sandbox, _) = sandbox();
     let deployments: Api<Deployment> = Api::namespaced(sandbox.client(&User::admin("alice")), "default");
     let web = |replicas: i32| {
-        Patch::Apply(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        Patch::Apply(
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
             "replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
-            "spec": {"containers": [{"name": "c", "image": "i:1"}]}}}}))
+            "spec": {"containers": [{"name": "c", "image": "i:1"}]}}}}),
+        )
     };
     let created = deployments.patch("web", &PatchParams::apply("one"), &web(1)).await.unwrap();
     assert_eq!(created.metadata.generation, Some(1));

@@ -117,11 +117,20 @@ async fn it_applies_on_the_client_and_on_the_server() {
     assert_eq!(dry, "deployment.apps/web configured (server dry run)\n");
     stage.feed("apply -f -", &deployment("i:2")).await;
     let web = stage.get("deploy web").await;
-    assert_eq!((&web["metadata"]["generation"], &web["spec"]["template"]["spec"]["containers"][0]["image"]), (&json!(2), &json!("i:2")));
+    assert_eq!(
+        (&web["metadata"]["generation"], &web["spec"]["template"]["spec"]["containers"][0]["image"]),
+        (&json!(2), &json!("i:2"))
+    );
 
-    assert_eq!(stage.feed("apply --server-side -f -", &deployment("i:2")).await, "deployment.apps/web serverside-applied\n");
+    assert_eq!(
+        stage.feed("apply --server-side -f -", &deployment("i:2")).await,
+        "deployment.apps/web serverside-applied\n"
+    );
     let refused = stage.fail("apply --server-side --field-manager=other -f -", &deployment("i:3")).await;
-    assert!(refused.contains(r#"conflict with "kubectl": .spec.template.spec.containers[name="app"].image"#), "{refused}");
+    assert!(
+        refused.contains(r#"conflict with "kubectl": .spec.template.spec.containers[name="app"].image"#),
+        "{refused}"
+    );
     stage.feed("apply --server-side --field-manager=other --force-conflicts -f -", &deployment("i:3")).await;
     let strict = stage.fail("apply -f -", &deployment("i:3").replace("\"replicas\"", "\"replica\"")).await;
     assert!(strict.contains("unknown field \"spec.replica\""), "{strict}");
@@ -130,7 +139,10 @@ async fn it_applies_on_the_client_and_on_the_server() {
 #[tokio::test]
 async fn it_changes_things() {
     let Some(stage) = Stage::new().await else { return };
-    assert_eq!(stage.run("create deployment web --image=i:1 --replicas=2").await, "deployment.apps/web created\n");
+    assert_eq!(
+        stage.run("create deployment web --image=i:1 --replicas=2").await,
+        "deployment.apps/web created\n"
+    );
     assert_eq!(stage.run("scale deployment web --replicas=3").await, "deployment.apps/web scaled\n");
     stage.run("annotate deployment web a=b").await;
     stage.run("label deployment web c=d").await;
@@ -142,8 +154,12 @@ async fn it_changes_things() {
     assert_eq!((&web["spec"]["replicas"], &web["metadata"]["labels"]["c"]), (&json!(7), &json!("d")));
     // Each of the changes counts, except that of the label.
     assert_eq!(web["metadata"]["generation"], 7);
-    let managers: Vec<_> = web["metadata"]["managedFields"].as_array().unwrap().iter().map(|it| &it["manager"]).collect();
-    assert!(managers.contains(&&json!("kubectl-edit")) && managers.contains(&&json!("kubectl-set")), "{managers:?}");
+    let managers: Vec<_> =
+        web["metadata"]["managedFields"].as_array().unwrap().iter().map(|it| &it["manager"]).collect();
+    assert!(
+        managers.contains(&&json!("kubectl-edit")) && managers.contains(&&json!("kubectl-set")),
+        "{managers:?}"
+    );
 
     let table = stage.run("get deployment web -o wide").await;
     assert!(table.contains("UP-TO-DATE") && table.contains("app=web"), "{table}");
@@ -164,7 +180,9 @@ async fn it_waits_for_what_others_write() {
         "availableReplicas": 2, "conditions": [{"type": "Available", "status": "True", "reason": "x", "message": "y"}]}});
     stage.run(&format!("patch deployment web --subresource=status --type=merge -p {status}")).await;
     assert!(wait.await.unwrap().status.success());
-    assert!(stage.run("rollout status deployment/web --timeout=20s").await.contains("successfully rolled out"));
+    assert!(
+        stage.run("rollout status deployment/web --timeout=20s").await.contains("successfully rolled out")
+    );
     assert!(stage.run("get deployment web").await.contains("2/2"));
 }
 
@@ -173,7 +191,8 @@ async fn it_watches() {
     use std::io::{BufRead as _, BufReader};
     let Some(stage) = Stage::new().await else { return };
     stage.run("create configmap a").await;
-    let mut child = stage.command("get configmaps -w --output-watch-events").stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        stage.command("get configmaps -w --output-watch-events").stdout(Stdio::piped()).spawn().unwrap();
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let output = BufReader::new(child.stdout.take().unwrap());
     std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -216,7 +235,10 @@ async fn it_works_with_custom_resources() {
     assert!(table.starts_with("NAME   SIZE\nb      2"), "{table}");
     stage.run("scale bed b --replicas=4").await;
     let object = stage.get("bed b").await;
-    assert_eq!((&object["spec"], &object["metadata"]["generation"]), (&json!({"size": 4, "colour": "red"}), &json!(2)));
+    assert_eq!(
+        (&object["spec"], &object["metadata"]["generation"]),
+        (&json!({"size": 4, "colour": "red"}), &json!(2))
+    );
     stage.run("delete crd beds.garden.io").await;
     // kubectl remembers for a while what there was.
     assert!(stage.fail("get beds", "").await.contains("(NotFound)"));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{diff::Diff, own::Own, plan::Plan, replay::Replay, webhook::Webhook, why::Why};
+use crate::{demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why};
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
 #[derive(Debug, Parser)]
@@ -17,6 +17,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(Demo),
+    Up(Up),
     Replay(Replay),
     Why(Why),
     Own(Box<Own>),
@@ -32,6 +34,8 @@ impl Cli {
     /// Whatever keeps the command from doing its work.
     pub fn run(&self) -> Result<ExitCode> {
         match &self.command {
+            Command::Demo(demo) => demo.run(),
+            Command::Up(up) => up.run(),
             Command::Replay(replay) => replay.run(),
             Command::Why(why) => why.run(),
             Command::Own(own) => own.run(),

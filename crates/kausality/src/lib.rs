@@ -2,7 +2,9 @@
 
 mod cli;
 pub mod connect;
+pub mod demo;
 pub mod diff;
+pub mod embedded;
 mod live;
 pub mod manifests;
 mod mode;
@@ -10,6 +12,7 @@ pub mod own;
 pub mod plan;
 pub mod replay;
 pub mod target;
+pub mod up;
 pub mod webhook;
 pub mod why;
 

@@ -61,7 +61,7 @@ struct Source {
 }
 
 /// The lines of `protobuf.json`, for these definitions and what they refer to.
-pub fn messages<'a>(
+pub(crate) fn messages<'a>(
     modules: &Path,
     version: &str,
     definitions: impl Iterator<Item = &'a String>,
@@ -82,7 +82,9 @@ pub fn messages<'a>(
     let mut messages = BTreeMap::new();
     let mut wanted: Vec<String> = definitions.cloned().chain(ROOTS.map(str::to_owned)).collect();
     while let Some(name) = wanted.pop() {
-        let Some(fields) = source.structs.get(&name).filter(|_| !messages.contains_key(&name)) else { continue };
+        let Some(fields) = source.structs.get(&name).filter(|_| !messages.contains_key(&name)) else {
+            continue;
+        };
         let mut lines: Vec<(u64, String)> = Vec::new();
         for field in fields {
             let of = source.resolve(&field.of, &field.place);
@@ -149,7 +151,9 @@ impl Source {
         let plain = |of: &str| self.resolve(of, place).trim_start_matches('!').to_owned();
         match of {
             "string" | "bool" => return format!("{pointer}{of}"),
-            "int" | "int16" | "int32" | "int64" | "uint8" | "uint32" | "uint64" => return format!("{pointer}int"),
+            "int" | "int16" | "int32" | "int64" | "uint8" | "uint32" | "uint64" => {
+                return format!("{pointer}int");
+            }
             "float64" => return format!("{pointer}double"),
             "[]byte" => return format!("{pointer}bytes"),
             _ => {}
@@ -190,6 +194,7 @@ fn package(path: &str) -> String {
 }
 
 fn field(line: &str, place: &Place) -> Option<Field> {
+    let line = Some(line.trim()).filter(|line| !line.starts_with("//"))?;
     let (declared, tags) = line.split_once('`')?;
     let tag = |name: &str| {
         let (_, rest) = tags.split_once(&format!("{name}:\""))?;

@@ -44,27 +44,21 @@ const KINDS: [(&str, &str); 14] = [
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let binaries = Binaries::find()?.context("there is no control plane: `make control-plane` provides it")?;
+    let binaries =
+        Binaries::find()?.context("there is no control plane: `make control-plane` provides it")?;
     let plane = ControlPlane::start(&binaries).await?;
     let client = plane.client("types", &[MASTERS])?;
-    let (mut served, mut wanted) = (BTreeMap::new(), Vec::new());
-    for (path, kinds) in KINDS {
+    let mut served = BTreeMap::new();
+    for (path, _) in KINDS {
         let request = http::Request::get(format!("/openapi/v3/{path}")).body(Vec::new())?;
         let document: Value = client.request(request).await?;
         let schemas = document["components"]["schemas"].as_object().context("a document without schemas")?;
         for (name, schema) in schemas {
             served.entry(name.clone()).or_insert_with(|| schema.clone());
         }
-        let kinds: Vec<&str> = kinds.split_whitespace().collect();
-        let (group, version) = path.split_once('/').and_then(|(_, rest)| rest.split_once('/')).unwrap_or(("", "v1"));
-        let is_wanted = |kind: &Value| {
-            kind["group"] == group && kind["version"] == version && kinds.iter().any(|name| kind["kind"] == *name)
-        };
-        let named = schemas.iter().filter(|(_, schema)| {
-            schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|list| list.iter().any(is_wanted))
-        });
-        wanted.extend(named.map(|(name, _)| name.clone()));
     }
+    let named = served.iter().filter(|(_, schema)| is_wanted(schema));
+    let mut wanted: Vec<String> = named.map(|(name, _)| name.clone()).collect();
 
     let mut definitions = BTreeMap::new();
     while let Some(name) = wanted.pop() {
@@ -82,6 +76,20 @@ async fn main() -> Result<()> {
     write(&folder.join("protobuf.json"), &messages)
 }
 
+/// Whether a schema is that of a kind. Some are in the documents of other groups: Scale is in that of `apps`.
+fn is_wanted(schema: &Value) -> bool {
+    let of = |kind: &Value| {
+        KINDS.iter().any(|(path, kinds)| {
+            let (group, version) =
+                path.split_once('/').and_then(|(_, rest)| rest.split_once('/')).unwrap_or(("", "v1"));
+            kind["group"] == group
+                && kind["version"] == version
+                && kinds.split_whitespace().any(|name| kind["kind"] == name)
+        })
+    };
+    schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|list| list.iter().any(of))
+}
+
 fn modules() -> Result<PathBuf> {
     let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from);
     let home = std::env::home_dir().map(|home| home.join("go/pkg/mod"));
@@ -94,7 +102,8 @@ fn write<T: serde::Serialize>(path: &Path, all: &BTreeMap<String, T>) -> Result<
         Ok(format!("{}:{}", serde_json::to_string(name)?, serde_json::to_string(value)?))
     };
     let lines = all.iter().map(line).collect::<Result<Vec<_>>>()?;
-    std::fs::write(path, format!("{{\n{}\n}}\n", lines.join(",\n"))).with_context(|| format!("writing {}", path.display()))
+    std::fs::write(path, format!("{{\n{}\n}}\n", lines.join(",\n")))
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 /// A field may be called description, so that properties are told from keywords.
@@ -104,7 +113,9 @@ fn without_descriptions(schema: &Value) -> Value {
             let keyword = |(key, value): (&String, &Value)| {
                 let value = match value.as_object().filter(|_| key == "properties") {
                     Some(properties) => {
-                        let each = properties.iter().map(|(name, schema)| (name.clone(), without_descriptions(schema)));
+                        let each = properties
+                            .iter()
+                            .map(|(name, schema)| (name.clone(), without_descriptions(schema)));
                         Value::Object(each.collect::<Map<_, _>>())
                     }
                     None => without_descriptions(value),

@@ -102,7 +102,10 @@ async fn reviews_are_those_of_a_real_api_server() {
     assert_eq!(create["userInfo"]["username"], "alice");
 
     assert_eq!(update["object"]["metadata"]["generation"], 1, "the generation is the old one");
-    assert_eq!((&update["object"]["spec"]["replicas"], &update["oldObject"]["spec"]["replicas"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        (&update["object"]["spec"]["replicas"], &update["oldObject"]["spec"]["replicas"]),
+        (&json!(3), &json!(1))
+    );
 
     assert_eq!((&status["subResource"], &status["requestSubResource"]), (&json!("status"), &json!("status")));
     assert_eq!(status["object"]["spec"]["replicas"], 9, "the spec is the client's");
@@ -112,7 +115,10 @@ async fn reviews_are_those_of_a_real_api_server() {
     assert!(scale["object"]["metadata"].get("generation").is_none());
 
     assert!(generated.get("name").is_none(), "the name is not known yet");
-    assert_eq!((&delete["object"], delete["oldObject"]["spec"]["replicas"].clone()), (&Value::Null, json!(4)));
+    assert_eq!(
+        (&delete["object"], delete["oldObject"]["spec"]["replicas"].clone()),
+        (&Value::Null, json!(4))
+    );
 }
 
 /// Fact 10.
@@ -133,7 +139,8 @@ async fn annotations_of_a_status_update_stay_on_built_in_kinds_only() {
     sandbox.add_admission(Recorder::new(annotate("kausality.io/x")));
     for (path, stays) in [(DEPLOYMENTS, true), (beds, false)] {
         let status = json!({"status": {"observedGeneration": 1}});
-        let (code, object) = send(&sandbox, Method::PATCH, &format!("{path}/web/status"), MERGE, &status).await;
+        let (code, object) =
+            send(&sandbox, Method::PATCH, &format!("{path}/web/status"), MERGE, &status).await;
         assert_eq!((code, &object["status"]["observedGeneration"]), (200, &json!(1)));
         assert_eq!(object["metadata"]["annotations"].get("kausality.io/x").is_some(), stays, "{path}");
         assert_eq!(object["metadata"]["generation"], 1);
@@ -158,7 +165,10 @@ async fn a_denial_is_told_and_audited() {
     sandbox.add_admission(Recorder::new(|_| Verdict {
         reason: "Forbidden".to_owned(),
         warnings: vec!["careful".to_owned()],
-        audit: BTreeMap::from([("decision".to_owned(), "deny".to_owned()), ("a/b".to_owned(), String::new())]),
+        audit: BTreeMap::from([
+            ("decision".to_owned(), "deny".to_owned()),
+            ("a/b".to_owned(), String::new()),
+        ]),
         ..Verdict::deny(403, "it is drift")
     }));
     let (code, status) = send(&sandbox, Method::POST, DEPLOYMENTS, JSON, &deployment()).await;
@@ -166,7 +176,10 @@ async fn a_denial_is_told_and_audited() {
     assert_eq!((code, &status["message"], &status["reason"]), (403, &json!(message), &json!("Forbidden")));
     let entry = &sandbox.audit(0)[0];
     assert_eq!((entry.verb.as_str(), entry.user.as_str(), entry.code), ("create", "alice", 403));
-    assert_eq!(entry.annotations, BTreeMap::from([("drift.kausality.io/decision".to_owned(), "deny".to_owned())]));
+    assert_eq!(
+        entry.annotations,
+        BTreeMap::from([("drift.kausality.io/decision".to_owned(), "deny".to_owned())])
+    );
 }
 
 /// A webhook over HTTPS that answers with this, and its registration.
@@ -188,7 +201,9 @@ async fn webhook(answer: Value, policy: &str) -> (Value, tokio::task::JoinHandle
                     let mut response = answer;
                     response["uid"] = review["request"]["uid"].clone();
                     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-                    Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from(review.to_string()))))
+                    Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from(
+                        review.to_string(),
+                    ))))
                 }
             });
             let io = hyper_util::rt::TokioIo::new(stream);
@@ -213,7 +228,8 @@ async fn webhooks_are_asked_over_https() {
     let sandbox = Sandbox::default();
     let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {"by": "webhook"}}]).to_string();
     let patch = base64::engine::general_purpose::STANDARD.encode(patch);
-    let answer = json!({"allowed": true, "patch": patch, "patchType": "JSONPatch", "auditAnnotations": {"k": "v"}});
+    let answer =
+        json!({"allowed": true, "patch": patch, "patchType": "JSONPatch", "auditAnnotations": {"k": "v"}});
     let (configuration, _task) = webhook(answer, "Fail").await;
     assert_eq!(send(&sandbox, Method::POST, MUTATING_PATH, JSON, &configuration).await.0, 201);
 
@@ -238,7 +254,9 @@ async fn a_webhook_that_fails_is_ignored_only_if_it_says_so() {
         assert_eq!(code, expected, "{object}");
         if expected == 500 {
             let message = object["message"].as_str().unwrap();
-            assert!(message.starts_with("Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: "));
+            assert!(message.starts_with(
+                "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: "
+            ));
         }
     }
 }

@@ -1,0 +1,99 @@
+//! A control plane in this process, with Kausality in its admission: no cluster, no webhook, no network.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use futures::{FutureExt, future::BoxFuture};
+use kausality_api::mode::Mode;
+use kausality_cluster::{Cluster, policies, registration::WEBHOOK};
+use kausality_core::{Decision, Settings, decision::Verdict};
+use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
+use kausality_webhook::Bytes;
+
+/// Who Kausality is in the sandbox.
+const SELF: &str = "kausality";
+
+/// How long a decision may take.
+const DEADLINE: Duration = Duration::from_secs(8);
+
+/// A sandbox with controllers and Kausality. All of it ends when this is dropped.
+pub struct Embedded {
+    /// The control plane.
+    pub sandbox: Sandbox,
+    _running: Running,
+}
+
+impl Embedded {
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// If the sandbox does not answer.
+    pub async fn start(default_mode: Mode) -> Result<Self> {
+        let sandbox = Sandbox::default();
+        let client = sandbox.client(&User::admin(SELF));
+        let settings = Settings {
+            own_users: [SELF.to_owned()].into(),
+            default_mode,
+            salt: Cluster::salt(&client).await.context("the sandbox does not answer")?,
+            ..Settings::default()
+        };
+        let cluster = Cluster::new(client.clone(), client, settings);
+        tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
+        tokio::spawn(cluster.clone().record());
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        while !cluster.is_synced() {
+            ticks.tick().await;
+        }
+        sandbox.add_admission(Arc::new(Gate(cluster)));
+        let running = sandbox.run(standard());
+        Ok(Self { sandbox, _running: running })
+    }
+}
+
+/// Kausality, asked directly.
+struct Gate(Arc<Cluster>);
+
+impl Admission for Gate {
+    fn name(&self) -> &str {
+        WEBHOOK
+    }
+
+    /// Workloads, configuration and custom resources. Pods are left alone: a ReplicaSet that replaces one heals itself.
+    fn matches(&self, write: &Write<'_>) -> bool {
+        let kind = match write.group {
+            "" => matches!(write.resource, "configmaps" | "secrets" | "services"),
+            "apps" | "batch" => true,
+            group => group.contains('.') && !group.ends_with(".k8s.io") && group != kausality_api::GROUP,
+        };
+        kind && write.namespace != "kube-system" && matches!(write.subresource, "" | "status" | "scale")
+    }
+
+    fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
+        async move {
+            let decided = self.0.admit(&review, Instant::now() + DEADLINE, |_| ()).await;
+            let ((), decision) = decided.map_err(|error| error.to_string())?;
+            verdict(&decision)
+        }
+        .boxed()
+    }
+}
+
+fn verdict(decision: &Decision) -> Result<kausality_sandbox::Verdict, String> {
+    let mut verdict = match &decision.verdict {
+        Verdict::Allow | Verdict::Warn => kausality_sandbox::Verdict::allow(),
+        Verdict::Deny(denial) => kausality_sandbox::Verdict {
+            reason: denial.reason.to_owned(),
+            ..kausality_sandbox::Verdict::deny(denial.code, denial.message.clone())
+        },
+    };
+    if !decision.patch.is_empty() {
+        let patch = serde_json::to_value(decision.patch.operations());
+        verdict.patch = Some(patch.map_err(|error| error.to_string())?);
+    }
+    verdict.warnings.clone_from(&decision.warnings);
+    verdict.audit = decision.audit.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    Ok(verdict)
+}
