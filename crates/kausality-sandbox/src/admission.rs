@@ -201,7 +201,7 @@ impl Sandbox {
                 if !admission.matches(&attributes.write()) {
                     return Ok(None);
                 }
-                let uid = self.state().generator.uid();
+                let uid = self.state().ids.uid();
                 let review = attributes.review(&uid, &attributes.call.definition, object, old)?;
                 let verdict = admission.review(review).await;
                 verdict.map(Some).map_err(|error| failed(admission.name(), error))
@@ -214,7 +214,7 @@ impl Sandbox {
                 if !conditions::hold(&webhook.conditions, attributes, object, old) {
                     return Ok(None);
                 }
-                let uid = self.state().generator.uid();
+                let uid = self.state().ids.uid();
                 let review = attributes.review(&uid, &definition, object, old)?;
                 match webhook::call(self, webhook, &uid, review).await {
                     Ok(verdict) => Ok(Some(verdict)),

@@ -136,9 +136,6 @@ impl Call {
         if !self.query.get("dryRun").is_empty() {
             options["dryRun"] = json!([self.query.get("dryRun")]);
         }
-        if kind == "PatchOptions" && !self.query.get("force").is_empty() {
-            options["force"] = self.query.flag("force").into();
-        }
         options
     }
 

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+mod account;
 mod cache;
 mod composite;
 mod conditions;
@@ -52,6 +53,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use account::ServiceAccounts;
 pub use cache::{Cache, Change, Event};
 pub use composite::{Child, Composite};
 pub use cronjob::CronJobs;
@@ -64,7 +66,7 @@ pub use namespace::Namespaces;
 pub use replicaset::ReplicaSets;
 pub use resource::{
     CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Key, NAMESPACES, NODES, PODS,
-    REPLICA_SETS, Resource, STATEFUL_SETS,
+    REPLICA_SETS, Resource, SERVICE_ACCOUNTS, STATEFUL_SETS,
 };
 pub use retry::Retry;
 pub use scheduler::Scheduler;
@@ -144,6 +146,7 @@ pub fn standard() -> Vec<Box<dyn Controller + Send>> {
         Box::new(FinishedJobs::default()),
         Box::new(GarbageCollector::default()),
         Box::new(Namespaces::default()),
+        Box::new(ServiceAccounts::default()),
         Box::new(Scheduler::default()),
         Box::new(Kubelet::default()),
     ]

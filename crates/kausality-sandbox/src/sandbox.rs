@@ -41,7 +41,10 @@ pub(crate) struct Inner {
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) registry: Arc<Registry>,
+    /// Of uids and names of objects. Only writes use it, so that they do not depend on who reads.
     pub(crate) generator: Generator,
+    /// Of what names requests: audit ids, uids of reviews, tokens.
+    pub(crate) ids: Generator,
     /// How many addresses and ports of services have been given out.
     pub(crate) addresses: u32,
     pub(crate) ports: u32,
@@ -97,6 +100,7 @@ impl Builder {
             store: Store::new(self.history),
             registry: Arc::new(Registry::built_in()),
             generator: Generator::new(self.seed),
+            ids: Generator::new(!self.seed),
             addresses: 0,
             ports: 0,
         };
@@ -159,7 +163,7 @@ impl Sandbox {
         if let Some((token, _)) = tokens.iter().find(|(_, known)| *known == user) {
             return token.clone();
         }
-        let token = self.state().generator.uid();
+        let token = self.state().ids.uid();
         tokens.insert(token.clone(), user.clone());
         token
     }
@@ -201,7 +205,7 @@ impl Sandbox {
         };
         let user = user.and_then(|user| identity::impersonate(&parts.headers, user));
         let mut entry = AuditEntry {
-            id: self.state().generator.uid(),
+            id: self.state().ids.uid(),
             verb: parts.method.as_str().to_lowercase(),
             user_agent: request::text(&parts.headers, "user-agent").to_owned(),
             ..AuditEntry::default()

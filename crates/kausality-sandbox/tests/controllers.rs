@@ -53,7 +53,9 @@ impl Stage {
             let deployment = stage.api("apps", "Deployment").get(name).await.unwrap();
             let status = &deployment.data["status"];
             status["observedGeneration"].as_i64() == deployment.metadata.generation
-                && ["replicas", "updatedReplicas", "availableReplicas"].iter().all(|it| status[*it] == replicas)
+                && ["replicas", "updatedReplicas", "availableReplicas"]
+                    .iter()
+                    .all(|it| status[*it] == replicas)
                 && status["conditions"].to_string().contains("NewReplicaSetAvailable")
         })
         .await;
@@ -76,8 +78,12 @@ async fn a_deployment_rolls_out_is_updated_healed_and_collected() {
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}});
     deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
     stage.rolled_out("web", 3).await;
-    let mut sizes: Vec<i64> =
-        stage.list("apps", "ReplicaSet").await.iter().map(|set| set.data["spec"]["replicas"].as_i64().unwrap()).collect();
+    let mut sizes: Vec<i64> = stage
+        .list("apps", "ReplicaSet")
+        .await
+        .iter()
+        .map(|set| set.data["spec"]["replicas"].as_i64().unwrap())
+        .collect();
     sizes.sort_unstable();
     assert_eq!(sizes, [0, 3]);
 
@@ -85,28 +91,33 @@ async fn a_deployment_rolls_out_is_updated_healed_and_collected() {
     let pods = stage.list("", "Pod").await;
     let name = pods[0].metadata.name.clone().unwrap();
     stage.api("", "Pod").delete(&name, &DeleteParams::default()).await.unwrap();
-    stage.until("another Pod", async |stage| {
-        let names: Vec<_> = stage.list("", "Pod").await.into_iter().filter_map(|pod| pod.metadata.name).collect();
-        names.len() == 3 && !names.contains(&name)
-    })
-    .await;
+    stage
+        .until("another Pod", async |stage| {
+            let names: Vec<_> =
+                stage.list("", "Pod").await.into_iter().filter_map(|pod| pod.metadata.name).collect();
+            names.len() == 3 && !names.contains(&name)
+        })
+        .await;
     let sets = stage.list("apps", "ReplicaSet").await;
-    let current = sets.iter().find(|set| set.data["spec"]["replicas"] == 3).unwrap().metadata.name.clone().unwrap();
+    let current =
+        sets.iter().find(|set| set.data["spec"]["replicas"] == 3).unwrap().metadata.name.clone().unwrap();
     let five = Patch::Merge(json!({"spec": {"replicas": 5}}));
     stage.api("apps", "ReplicaSet").patch(&current, &PatchParams::default(), &five).await.unwrap();
-    stage.until("the correction", async |stage| {
-        let set = stage.api("apps", "ReplicaSet").get(&current).await.unwrap();
-        set.data["spec"]["replicas"] == 3 && set.data["status"]["replicas"] == 3
-    })
-    .await;
+    stage
+        .until("the correction", async |stage| {
+            let set = stage.api("apps", "ReplicaSet").get(&current).await.unwrap();
+            set.data["spec"]["replicas"] == 3 && set.data["status"]["replicas"] == 3
+        })
+        .await;
 
     let background =
         DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
     deployments.delete("web", &background).await.unwrap();
-    stage.until("the garbage collection", async |stage| {
-        stage.list("apps", "ReplicaSet").await.is_empty() && stage.list("", "Pod").await.is_empty()
-    })
-    .await;
+    stage
+        .until("the garbage collection", async |stage| {
+            stage.list("apps", "ReplicaSet").await.is_empty() && stage.list("", "Pod").await.is_empty()
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -114,20 +125,29 @@ async fn a_job_completes_and_a_stateful_set_starts_in_order() {
     let stage = Stage::new();
     let template = json!({"metadata": {"labels": {"app": "x"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x"}]}});
-    stage.create("batch", json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
-        "spec": {"completions": 2, "template": template}})).await;
-    stage.until("the Job", async |stage| {
-        let job = stage.api("batch", "Job").get("once").await.unwrap();
-        job.data["status"]["succeeded"] == 2 && job.data["status"]["conditions"].to_string().contains("Complete")
-    })
-    .await;
-    let template = json!({"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
+    stage
+        .create(
+            "batch",
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
+        "spec": {"completions": 2, "template": template}}),
+        )
+        .await;
+    stage
+        .until("the Job", async |stage| {
+            let job = stage.api("batch", "Job").get("once").await.unwrap();
+            job.data["status"]["succeeded"] == 2
+                && job.data["status"]["conditions"].to_string().contains("Complete")
+        })
+        .await;
+    let template =
+        json!({"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
     stage.create("apps", json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
         "spec": {"replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}})).await;
-    stage.until("the StatefulSet", async |stage| {
-        stage.api("apps", "StatefulSet").get("db").await.unwrap().data["status"]["readyReplicas"] == 3
-    })
-    .await;
+    stage
+        .until("the StatefulSet", async |stage| {
+            stage.api("apps", "StatefulSet").get("db").await.unwrap().data["status"]["readyReplicas"] == 3
+        })
+        .await;
     let mut pods = stage.list("", "Pod").await;
     pods.retain(|pod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("db-")));
     let version = |pod: &DynamicObject| pod.metadata.creation_timestamp.clone();

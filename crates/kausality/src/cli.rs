@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why};
+use crate::{
+    demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why,
+};
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
 #[derive(Debug, Parser)]

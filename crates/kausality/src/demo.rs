@@ -80,7 +80,8 @@ async fn story(teller: &Teller<'_>) -> Result<()> {
 
     teller.say("Bob updates the image. His change is the cause of all that follows, so it passes.").await?;
     teller.command("bob", "kubectl set image deployment/shop shop=shop:2").await?;
-    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "shop", "image": "shop:2"}]}}}});
+    let image =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "shop", "image": "shop:2"}]}}}});
     teller.patch("bob", "Deployment", "shop", image).await?;
     teller.rolled_out("shop").await?;
     teller.show_replica_sets().await?;

@@ -102,6 +102,7 @@ async fn reviews_are_those_of_a_real_api_server() {
     assert_eq!(create["userInfo"]["username"], "alice");
 
     assert_eq!(update["object"]["metadata"]["generation"], 1, "the generation is the old one");
+    assert_eq!(update["options"]["kind"], "UpdateOptions", "also of a patch");
     assert_eq!(
         (&update["object"]["spec"]["replicas"], &update["oldObject"]["spec"]["replicas"]),
         (&json!(3), &json!(1))

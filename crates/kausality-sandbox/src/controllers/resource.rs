@@ -107,5 +107,7 @@ pub static CRON_JOBS: Resource = Resource::fixed("batch", "v1", "cronjobs", "Cro
 pub static PODS: Resource = Resource::fixed("", "v1", "pods", "Pod", true);
 /// Nodes.
 pub static NODES: Resource = Resource::fixed("", "v1", "nodes", "Node", false);
+/// Service accounts.
+pub static SERVICE_ACCOUNTS: Resource = Resource::fixed("", "v1", "serviceaccounts", "ServiceAccount", true);
 /// Namespaces.
 pub static NAMESPACES: Resource = Resource::fixed("", "v1", "namespaces", "Namespace", false);

@@ -26,17 +26,11 @@ impl Sandbox {
         let writer = Writer { manager: &manager, subresource: "", time: &time };
         metadata::of(&mut object).remove("managedFields");
         let object = managed::updated(&call.definition, None, object, writer);
-        self.create_object(call, object, "CreateOptions", notes).await
+        self.create_object(call, object, notes).await
     }
 
     /// Creates an object that has its managed fields.
-    pub(crate) async fn create_object(
-        &self,
-        call: &Call,
-        mut object: Value,
-        options: &str,
-        notes: &mut Notes,
-    ) -> Done {
+    pub(crate) async fn create_object(&self, call: &Call, mut object: Value, notes: &mut Notes) -> Done {
         let definition = &call.definition;
         let dry_run = call.is_dry_run()?;
         if !metadata::version(&object).is_empty() {
@@ -50,7 +44,7 @@ impl Sandbox {
             call,
             operation: Operation::Create,
             name: metadata::name(&object).to_owned(),
-            options: call.options(options),
+            options: call.options("CreateOptions"),
             dry_run,
         };
         let object = self.mutate(&attributes, Some(object), None, notes).await?;

@@ -71,11 +71,7 @@ impl Sandbox {
             call,
             operation: Operation::Update,
             name: call.name.clone(),
-            options: call.options(if matches!(change, Change::Replace(_)) {
-                "UpdateOptions"
-            } else {
-                "PatchOptions"
-            }),
+            options: call.options("UpdateOptions"),
             dry_run,
         };
         let scale = self.mutate(&attributes, Some(scale), Some(&old), notes).await?.unwrap_or_default();

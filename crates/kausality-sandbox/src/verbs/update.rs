@@ -37,7 +37,7 @@ impl Sandbox {
             )));
         }
         self.settle_namespace(call, &mut object)?;
-        self.change(call, &Change::Replace(object), "UpdateOptions", notes).await
+        self.change(call, &Change::Replace(object), notes).await
     }
 
     /// Changes the stored object as the body says.
@@ -55,12 +55,12 @@ impl Sandbox {
                 "the name of the object ({said}) does not match the name on the URL ({url})"
             )));
         }
-        self.change(call, &change, "PatchOptions", notes).await
+        self.change(call, &change, notes).await
     }
 
-    async fn change(&self, call: &Call, change: &Change, options: &str, notes: &mut Notes) -> Done {
+    async fn change(&self, call: &Call, change: &Change, notes: &mut Notes) -> Done {
         for _ in 0..ATTEMPTS {
-            if let Some(done) = self.attempt(call, change, options, notes).await? {
+            if let Some(done) = self.attempt(call, change, notes).await? {
                 return Ok(done);
             }
         }
@@ -72,7 +72,6 @@ impl Sandbox {
         &self,
         call: &Call,
         change: &Change,
-        options: &str,
         notes: &mut Notes,
     ) -> Result<Option<(u16, Arc<Value>)>, Failure> {
         let definition = &call.definition;
@@ -110,7 +109,8 @@ impl Sandbox {
             call,
             operation: Operation::Update,
             name: call.name.clone(),
-            options: call.options(options),
+            // Also of a patch.
+            options: call.options("UpdateOptions"),
             dry_run,
         };
         let new = self.mutate(&attributes, Some(new), Some(&live), notes).await?;
@@ -194,7 +194,7 @@ impl Sandbox {
         metadata::of(&mut config).insert("name".to_owned(), call.name.as_str().into());
         let object = managed::applied(&call.definition, None, &config, writer, call.query.flag("force"))?;
         let object = call.known(object, Fill::Zero, notes)?;
-        self.create_object(call, object, "PatchOptions", notes).await
+        self.create_object(call, object, notes).await
     }
 
     /// What is applied, as far as it is known.

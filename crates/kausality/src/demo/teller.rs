@@ -61,7 +61,8 @@ impl<'a> Teller<'a> {
         self.until("a roll-out", async || {
             let deployment = self.api("admin", "Deployment").get(name).await?;
             let (spec, status) = (&deployment.data["spec"], &deployment.data["status"]);
-            let settled = deployment.metadata.annotations.unwrap_or_default().contains_key(annotation::SETTLED);
+            let settled =
+                deployment.metadata.annotations.unwrap_or_default().contains_key(annotation::SETTLED);
             let arrived = ["replicas", "updatedReplicas", "availableReplicas"]
                 .iter()
                 .all(|count| status[*count] == spec["replicas"]);
@@ -92,7 +93,10 @@ impl<'a> Teller<'a> {
         for set in sets {
             let image = &set.data["spec"]["template"]["spec"]["containers"][0]["image"];
             let (name, wanted) = (set.metadata.name.unwrap_or_default(), &set.data["spec"]["replicas"]);
-            line(&format!("  replicaset/{name}  {}  {wanted} Pods wanted", image.as_str().unwrap_or_default()))?;
+            line(&format!(
+                "  replicaset/{name}  {}  {wanted} Pods wanted",
+                image.as_str().unwrap_or_default()
+            ))?;
         }
         Ok(())
     }
@@ -116,14 +120,18 @@ impl<'a> Teller<'a> {
             let fits = |event: &&DynamicObject| {
                 event.data["reason"] == reason && event.data["involvedObject"]["name"] == about
             };
-            Ok(events.iter().find(fits).and_then(|event| event.data["message"].as_str().map(ToOwned::to_owned)))
+            Ok(events
+                .iter()
+                .find(fits)
+                .and_then(|event| event.data["message"].as_str().map(ToOwned::to_owned)))
         });
         line(&format!("  {yellow}{}{yellow:#}", plain(&note.await?)))
     }
 
     /// An approval for once, as somebody would write it.
     pub(super) async fn approval(&self, parent: &str, child: &str) -> Result<String> {
-        let generation = self.api("admin", "Deployment").get(parent).await?.metadata.generation.unwrap_or_default();
+        let generation =
+            self.api("admin", "Deployment").get(parent).await?.metadata.generation.unwrap_or_default();
         Ok(format!(
             r#"[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{child}","generation":{generation},"mode":"once"}}]"#
         ))

@@ -18,6 +18,9 @@ pub(crate) struct Scenario {
     pub about: String,
     /// The mode of the namespace.
     pub mode: Option<Mode>,
+    /// What not every control plane has: `aggregated-apis`, `conversion-webhooks`.
+    #[serde(default)]
+    pub needs: Vec<String>,
     /// Steps in `scenarios/starts` that come first.
     pub start: Option<String>,
     /// What happens before Kausality is installed.
@@ -56,6 +59,9 @@ pub(crate) struct Step {
     pub propagation: Option<String>,
     #[serde(default)]
     pub dry_run: bool,
+    /// Does it again until it comes out as expected: what was written before must first be known from a watch.
+    #[serde(default)]
+    pub until: bool,
     pub manager: Option<String>,
     /// So many calls at the same time.
     pub at_once: Option<usize>,

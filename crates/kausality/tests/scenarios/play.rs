@@ -122,7 +122,24 @@ impl<'a, P: Plane> Player<'a, P> {
         if !step.also.is_empty() {
             return self.meet(&who, target, call, step, expected).await;
         }
-        let answer = self.plane.call(&who, target, &call).await?;
+        let outcome = async || {
+            let (answer, wrong) = self.outcome(&who, target, &call, expected).await?;
+            if step.until { none_wrong(wrong).map(|()| (answer, Vec::new())) } else { Ok((answer, wrong)) }
+        };
+        let (answer, wrong) = if step.until { within(outcome).await? } else { outcome().await? };
+        self.answers.push(answer);
+        none_wrong(wrong)
+    }
+
+    /// What comes of a call, and what is wrong with that.
+    async fn outcome(
+        &self,
+        who: &str,
+        target: Target<'_>,
+        call: &Call,
+        expected: &Outcome,
+    ) -> Result<(Answer, Vec<String>), String> {
+        let answer = self.plane.call(who, target, call).await?;
         let mut wrong = observe::answer(&answer, expected);
         if wrong.is_empty() && !expected.audit.is_empty() {
             let audited = within(async || {
@@ -131,8 +148,7 @@ impl<'a, P: Plane> Player<'a, P> {
             });
             wrong = observe::said(&*audited.await?, &expected.audit);
         }
-        self.answers.push(answer);
-        none_wrong(wrong)
+        Ok((answer, wrong))
     }
 
     /// The same call many times at once.

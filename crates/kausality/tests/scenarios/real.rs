@@ -1,14 +1,18 @@
-//! The real control plane: etcd, kube-apiserver, kube-controller-manager, and `kausality webhook` before them.
+//! Control planes with `kausality webhook` before them: the real one, of etcd, kube-apiserver and
+//! kube-controller-manager, and the sandbox.
 
 use std::{
     cell::RefCell,
     collections::HashMap,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
+use kausality_sandbox::{AuditEntry, Running, Sandbox, Served, User, controllers::standard};
 use kausality_testbed::{ControlPlane, Kubelet, MASTERS, eventually};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     kinds::{Kind, Target},
@@ -21,12 +25,66 @@ const RESOURCES: &str = "deployments.apps,replicasets.apps,statefulsets.apps,dae
     cronjobs.batch,pods,configmaps,secrets,roles.rbac.authorization.k8s.io,\
     eksclusters.example.com,nodepools.example.com,clusterpools.example.com,legacypools.example.com";
 
-/// The control plane, a kubelet, and a webhook once it is started.
+/// Where scenarios are played.
+pub(crate) enum Host {
+    /// A real control plane, and a kubelet.
+    Cluster(ControlPlane, AuditLog, #[expect(dead_code, reason = "it works until it is dropped")] Kubelet),
+    /// A sandbox with its folder, which is served, with controllers at work.
+    Sandbox(
+        Sandbox,
+        TempDir,
+        #[expect(dead_code, reason = "both work until they are dropped")] (Served, Running),
+    ),
+}
+
+impl Host {
+    pub(crate) async fn cluster(plane: ControlPlane) -> Self {
+        let kubelet = plane.play_kubelet().await.unwrap();
+        let audit = AuditLog::new(plane.folder().join("audit.log"));
+        Self::Cluster(plane, audit, kubelet)
+    }
+
+    pub(crate) async fn sandbox() -> Self {
+        let sandbox = Sandbox::default();
+        let served = sandbox.serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("kubeconfig"), served.kubeconfig(&User::admin("testbed:admin")))
+            .unwrap();
+        let running = sandbox.run(standard());
+        Self::Sandbox(sandbox, folder, (served, running))
+    }
+
+    /// Whether it has what a scenario needs. The sandbox has all that is needed but these two.
+    pub(crate) fn has(&self, needs: &[String]) -> bool {
+        matches!(self, Self::Cluster(..)) || needs.is_empty()
+    }
+
+    fn folder(&self) -> &Path {
+        match self {
+            Self::Cluster(plane, ..) => plane.folder(),
+            Self::Sandbox(_, folder, _) => folder.path(),
+        }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        match self {
+            Self::Cluster(plane, ..) => plane.kubeconfig().to_owned(),
+            Self::Sandbox(_, folder, _) => folder.path().join("kubeconfig"),
+        }
+    }
+
+    fn client(&self, user: &str) -> Result<Client, String> {
+        match self {
+            Self::Cluster(plane, ..) => plane.client(user, &[MASTERS]).map_err(|error| format!("{error:#}")),
+            Self::Sandbox(sandbox, ..) => Ok(sandbox.client(&User::admin(user))),
+        }
+    }
+}
+
+/// A control plane, and a webhook once it is started.
 pub(crate) struct Real {
-    plane: ControlPlane,
-    _kubelet: Kubelet,
+    host: Host,
     webhook: Option<Webhook>,
-    audit: AuditLog,
     /// One client for each user: each has connections of its own.
     clients: RefCell<HashMap<String, Client>>,
 }
@@ -43,20 +101,18 @@ impl Drop for Webhook {
 
 impl Real {
     /// A control plane without Kausality.
-    pub(crate) async fn new(plane: ControlPlane) -> Self {
-        let kubelet = plane.play_kubelet().await.unwrap();
-        let audit = AuditLog::new(plane.folder().join("audit.log"));
-        Self { plane, _kubelet: kubelet, webhook: None, audit, clients: RefCell::default() }
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host, webhook: None, clients: RefCell::default() }
     }
 
     /// Starts Kausality, and waits until its webhook is asked.
     pub(crate) async fn install(&mut self) {
-        let log = std::fs::File::create(self.plane.folder().join("webhook.log")).unwrap();
+        let log = std::fs::File::create(self.host.folder().join("webhook.log")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
             .args(["webhook", "--register", "--bind-address", "127.0.0.1:0", "--default-mode", "log"])
             .args(["--resources", RESOURCES])
             .arg("--kubeconfig")
-            .arg(self.plane.kubeconfig())
+            .arg(self.host.kubeconfig())
             .stderr(Stdio::from(log))
             .spawn()
             .unwrap();
@@ -83,7 +139,7 @@ impl Real {
         if let Some(client) = clients.get(user) {
             return Ok(client.clone());
         }
-        let client = self.plane.client(user, &[MASTERS]).map_err(|error| format!("{error:#}"))?;
+        let client = self.host.client(user)?;
         clients.insert(user.to_owned(), client.clone());
         Ok(client)
     }
@@ -158,15 +214,25 @@ impl Plane for Real {
     }
 
     fn audited(&self) -> usize {
-        self.audit.len()
+        match &self.host {
+            Host::Cluster(_, audit, _) => audit.len(),
+            Host::Sandbox(sandbox, ..) => sandbox.audited(),
+        }
     }
 
     fn audit(&self, from: usize) -> Vec<std::sync::Arc<Audited>> {
-        self.audit.from(from)
+        match &self.host {
+            Host::Cluster(_, audit, _) => audit.from(from),
+            Host::Sandbox(sandbox, ..) => {
+                let writes = |entry: &AuditEntry| !matches!(entry.verb.as_str(), "get" | "list" | "watch");
+                let entries = sandbox.audit(from).into_iter().filter(|entry| writes(entry));
+                entries.map(|entry| std::sync::Arc::new(audited(&entry))).collect()
+            }
+        }
     }
 
     fn log(&self) -> String {
-        std::fs::read_to_string(self.plane.folder().join("webhook.log")).unwrap_or_default()
+        std::fs::read_to_string(self.host.folder().join("webhook.log")).unwrap_or_default()
     }
 }
 
@@ -176,6 +242,20 @@ fn content_type(patch: PatchType) -> &'static str {
         PatchType::Strategic => "application/strategic-merge-patch+json",
         PatchType::Json => "application/json-patch+json",
         PatchType::Apply => "application/apply-patch+yaml",
+    }
+}
+
+fn audited(entry: &AuditEntry) -> Audited {
+    Audited {
+        id: entry.id.clone(),
+        verb: entry.verb.clone(),
+        user: entry.user.clone(),
+        resource: entry.resource.clone(),
+        subresource: entry.subresource.clone(),
+        namespace: entry.namespace.clone(),
+        name: entry.name.clone(),
+        code: entry.code,
+        annotations: entry.annotations.clone(),
     }
 }
 
