@@ -353,8 +353,9 @@ fn what_kubectl_applied_is_kept_without_null_annotations() {
             .run("kubectl", "", |server, live, request| server.apply(live, &config, request, &Force::No))
             .unwrap();
         let metadata = format!(r#"{{{kept}"name":"x"}}"#);
-        let text =
-            format!("{{\"apiVersion\":\"v1\",\"kind\":\"Thing\",\"metadata\":{metadata},\"spec\":{{\"replicas\":1}}}}\n");
+        let text = format!(
+            "{{\"apiVersion\":\"v1\",\"kind\":\"Thing\",\"metadata\":{metadata},\"spec\":{{\"replicas\":1}}}}\n"
+        );
         assert_eq!(cluster.live.as_ref().unwrap()["metadata"]["annotations"][LAST_APPLIED], json!(text));
     }
 }
