@@ -158,6 +158,20 @@ fn numbers_and_names_of_ports_differ() {
 }
 
 #[test]
+fn what_is_left_to_another_may_be_owned_together() {
+    let mut world = applied(&deployment(json!({"replicas": 3})));
+    world.apply("hpa", &deployment(json!({"replicas": 3})));
+    let declared = deployment(json!({"replicas": 4}));
+    let verdict = |delegations: &[&str]| {
+        let report = world.report("helm", &declared, delegations);
+        (report.findings[0].verdict.to_string(), report.is_drift())
+    };
+    assert_eq!(verdict(&["spec.replicas=hpa:1..10"]), ("delegated".to_owned(), false));
+    assert_eq!(verdict(&["spec.replicas=hpa:5..10"]), ("own-drift".to_owned(), true));
+    assert_eq!(verdict(&[]), ("own-drift".to_owned(), true));
+}
+
+#[test]
 fn three_managers() {
     let declared = deployment(json!({"replicas": 3, "paused": false, "strategy": {"type": "Recreate"}}));
     let mut world = applied(&declared);

@@ -61,8 +61,9 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
 /// # Errors
 /// If it is no YAML.
 pub fn documents(file: &str, text: &str) -> Result<Vec<Value>> {
-    let documents = if file.ends_with(".json") { json(text) } else { yaml(text) };
-    let documents = documents.with_context(|| format!("{file} cannot be read"))?;
+    // JSON is YAML, but of JSON there may be more, and deeper.
+    let json = text.trim_start().starts_with(['{', '[']).then(|| json(text).ok()).flatten();
+    let documents = json.map_or_else(|| yaml(text), Ok).with_context(|| format!("{file} cannot be read"))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
 }
 
@@ -83,7 +84,7 @@ fn yaml(text: &str) -> Result<Vec<Value>> {
 
 fn json(text: &str) -> Result<Vec<Value>> {
     let documents = serde_json::Deserializer::from_str(text).into_iter();
-    documents.collect::<Result<_, _>>().context("not JSON")
+    Ok(documents.collect::<Result<_, _>>()?)
 }
 
 fn read(file: &Path) -> Result<Vec<Manifest>> {

@@ -55,12 +55,12 @@ async fn what_the_server_allocates_fills_in_and_rewrites_is_no_drift() {
     assert_eq!(verdicts.len(), 1, "{verdicts:?}");
     assert!(verdicts[0].starts_with(&format!("own-drift! {path} ")), "{verdicts:?}");
 
-    // Who may only read cannot ask the server what it would fill in: that stays a difference.
+    // Who may only read cannot ask the server what it would fill in: there is no telling.
     stage.must(&["create", "clusterrolebinding", "reader", "--clusterrole=view", "--user=reader"]);
     assert_eq!(stage.verdicts("ci", DEPLOYMENT, &["--as", "reader"]), Vec::<String>::new());
     let verdicts = stage.verdicts("ci", ENVIRONMENT, &["--as", "reader"]);
     assert_eq!(verdicts.len(), 1, "{verdicts:?}");
-    assert!(verdicts[0].starts_with(&format!("own-drift! {path} ")), "{verdicts:?}");
+    assert!(verdicts[0].starts_with(&format!("unknown {path} ")), "{verdicts:?}");
 
     // What is empty or zero, and left out by the server: before the manager has applied it, too.
     let verdicts = stage.verdicts("newcomer", ENVIRONMENT, &[]);
