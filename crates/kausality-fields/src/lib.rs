@@ -52,6 +52,7 @@ pub mod meaning;
 pub mod owned;
 pub mod ownership;
 mod path;
+pub mod places;
 mod redact;
 mod render;
 mod scalar;

@@ -4,6 +4,7 @@
 
 use crate::managed::Entry;
 use crate::path::{Path, Step};
+use crate::redact;
 use crate::scalar::Scalar;
 use crate::set::FieldSet;
 use serde_json::{Map, Value};
@@ -24,8 +25,15 @@ pub struct Owned<'a> {
 
 /// The fields of an object in the order of its parts: each object and list before what is in it.
 pub fn fields<'a>(object: &'a Value, entries: &'a [Entry]) -> Vec<Owned<'a>> {
-    let mut walk = Walk { way: Vec::new(), found: Vec::new() };
+    let mut walk = Walk { texts: Vec::new(), way: Vec::new(), found: Vec::new() };
     let claims = entries.iter().map(|entry| (entry, &entry.fields)).collect::<Vec<_>>();
+    // The API server keeps the texts of a Secret under another name than they are owned by.
+    let texts = Step::Field("stringData".to_owned());
+    let texts: Vec<Claim<'_>> = match redact::is_secret(object) {
+        true => claims.iter().filter_map(|(entry, set)| Some((*entry, set.below(&texts)?))).collect(),
+        false => Vec::new(),
+    };
+    walk.texts = texts;
     if let Value::Object(fields) = object {
         walk.object(fields, &claims);
     }
@@ -36,6 +44,8 @@ pub fn fields<'a>(object: &'a Value, entries: &'a [Entry]) -> Vec<Owned<'a>> {
 type Claim<'a> = (&'a Entry, &'a FieldSet);
 
 struct Walk<'a> {
+    /// What is owned of a Secret as text.
+    texts: Vec<Claim<'a>>,
     way: Vec<Step>,
     found: Vec<Owned<'a>>,
 }
@@ -51,8 +61,11 @@ impl<'a> Walk<'a> {
     fn at(&mut self, step: Step, value: &'a Value, claims: &[Claim<'a>]) {
         let owners: Vec<&Entry> =
             claims.iter().filter(|(_, set)| set.has_step(&step)).map(|(entry, _)| *entry).collect();
-        let below: Vec<Claim<'a>> =
+        let mut below: Vec<Claim<'a>> =
             claims.iter().filter_map(|(entry, set)| Some((*entry, set.below(&step)?))).collect();
+        if self.way.is_empty() && matches!(&step, Step::Field(name) if name == "data") {
+            below.append(&mut self.texts);
+        }
         // Whoever owns an object without owning anything in it owns it as a whole.
         let whole = below.is_empty() && !owners.is_empty();
         self.way.push(step);

@@ -84,6 +84,8 @@ pub enum Format {
     IntOrString,
     /// A point in time: `2026-01-01T00:00:00Z`.
     DateTime,
+    /// Bytes in base64, however the lines are broken.
+    Bytes,
 }
 
 /// A list.

@@ -8,6 +8,7 @@
 //! | yes | yes | | same value | none |
 //! | yes | yes | yes | same value | [`Verdict::CoOwned`] |
 //! | yes | yes | | other value, or gone | [`Verdict::OwnDrift`] |
+//! | yes | yes | yes | other value | [`Verdict::OwnDrift`], or [`Verdict::Delegated`] |
 //! | yes | no | yes | | [`Verdict::Takeover`], or [`Verdict::Delegated`] |
 //! | yes | no | no | same value | [`Verdict::Unowned`] |
 //! | yes | no | no | other value, or gone | [`Verdict::OwnDrift`] |
@@ -16,8 +17,9 @@
 //! [`Verdict::Unknown`] stands in place of a guess where ownership cannot be told, and [`Verdict::Fight`] in place of
 //! the others where managers take the field from each other.
 //!
-//! Values compare by their [meaning](crate::meaning). Null is as good as absent, and what is declared as empty or zero
-//! may be absent as long as the manager owns it: the API server leaves it out where the type allows. Values of a
+//! Values compare by their [meaning](crate::meaning). Null is as good as absent or, where parts have owners of their own,
+//! as good as empty. What is declared as empty has nothing in it that others could take; what is declared as empty or
+//! zero may be absent as long as the manager owns it: the API server leaves it out where the type allows. Values of a
 //! Secret are digests, and its `stringData` is judged as the `data` that it is stored as.
 
 use crate::attribution::{Claims, Owner};
@@ -32,7 +34,6 @@ use serde_json::Value;
 use std::fmt;
 
 mod judge;
-mod places;
 mod projection;
 mod secret;
 
@@ -51,12 +52,24 @@ pub struct Subject<'a> {
     pub claims: &'a Claims,
     /// The type of both. Without it, what is in lists is [`Verdict::Unknown`].
     pub of: Option<Type<'a>>,
+    /// How the status is written.
+    pub status: Status,
     /// What the manager leaves to others.
     pub delegations: &'a [Delegation],
     /// Who took which field so far.
     pub fights: &'a Fights,
     /// How values of a Secret are made unreadable.
     pub redaction: &'a Redaction,
+}
+
+/// How the status of an object is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Status {
+    /// By requests of its own: what an apply says of it counts for nothing.
+    #[default]
+    Apart,
+    /// Like any other field.
+    WithTheRest,
 }
 
 /// The verdicts on an object.
@@ -95,7 +108,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It has another value than declared, or is gone, and no one else owns it.
+    /// It has another value than declared, or is gone, and no one else owns it alone.
     OwnDrift,
     /// Others own it and the manager does not.
     Takeover {
@@ -104,7 +117,8 @@ pub enum Verdict {
     },
     /// The manager owns it and does not declare it any more.
     Release {
-        /// Whether its next apply removes it: it applied the field, and no one else owns it.
+        /// Whether its next apply removes it: it applied the field, or the item of a list that the field is in, and
+        /// no one else owns that.
         removed: bool,
     },
     /// Others own it too, with the same value.
@@ -119,6 +133,8 @@ pub enum Verdict {
     Unknown {
         /// Why not.
         reason: Unknown,
+        /// Whether it has the declared value all the same.
+        equal: bool,
     },
 }
 
@@ -137,6 +153,8 @@ pub enum Unknown {
     Misfit(String),
     /// It is a list, and without a type its items cannot be told apart.
     NoType,
+    /// The API server may have filled in what is more than declared, but could not be asked, and why.
+    Unasked(String),
 }
 
 /// What verdicts come to.
@@ -212,6 +230,9 @@ impl fmt::Display for Unknown {
             Self::Unreadable(why) => write!(f, "an entry of managedFields cannot be read: {why}"),
             Self::OtherVersion(entry) => write!(f, "{entry} owns fields of another version of the object"),
             Self::Misfit(why) => write!(f, "the object does not fit the type that is known of it: {why}"),
+            Self::Unasked(why) => {
+                write!(f, "the API server may have filled it in, and a dry run of the apply failed: {why}")
+            }
             Self::NoType => f.write_str("items of a list cannot be told apart without its type"),
         }
     }

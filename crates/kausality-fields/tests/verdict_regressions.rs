@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use kausality_fields::fight::Fights;
-use kausality_fields::verdict::{Class, Subject, Verdict};
+use kausality_fields::verdict::{Class, Status, Subject, Verdict};
 use kausality_fields::{FieldSet, Redaction};
 use serde_json::json;
 use verdict_world::{World, applied, check, containers, deployment, service, shown};
@@ -158,6 +158,20 @@ fn numbers_and_names_of_ports_differ() {
 }
 
 #[test]
+fn what_is_left_to_another_may_be_owned_together() {
+    let mut world = applied(&deployment(json!({"replicas": 3})));
+    world.apply("hpa", &deployment(json!({"replicas": 3})));
+    let declared = deployment(json!({"replicas": 4}));
+    let verdict = |delegations: &[&str]| {
+        let report = world.report("helm", &declared, delegations);
+        (report.findings[0].verdict.to_string(), report.is_drift())
+    };
+    assert_eq!(verdict(&["spec.replicas=hpa:1..10"]), ("delegated".to_owned(), false));
+    assert_eq!(verdict(&["spec.replicas=hpa:5..10"]), ("own-drift".to_owned(), true));
+    assert_eq!(verdict(&[]), ("own-drift".to_owned(), true));
+}
+
+#[test]
 fn three_managers() {
     let declared = deployment(json!({"replicas": 3, "paused": false, "strategy": {"type": "Recreate"}}));
     let mut world = applied(&declared);
@@ -225,6 +239,24 @@ fn an_empty_map_that_others_have_filled_is_not_removed() {
     assert_eq!(report.findings[0].verdict, Verdict::Release { removed: false });
 }
 
+/// Whoever applied an item of a list alone takes it away with all that others own in it.
+#[test]
+fn an_item_goes_with_the_fields_of_others_in_it() {
+    let side = |image: &str| json!({"name": "side", "image": image});
+    let app = json!({"name": "app", "image": "shop:1"});
+    let mut world = applied(&containers(json!([app, side("proxy:1")])));
+    world.update("updater", "", |live| {
+        live["spec"]["template"]["spec"]["containers"][1]["image"] = json!("proxy:2");
+    });
+    world.apply("helm", &containers(json!([app, side("proxy:2")])));
+    let declared = containers(json!([app]));
+    let report = world.report("helm", &declared, &[]);
+    let image = report.findings.iter().find(|finding| finding.owners.len() == 2).unwrap();
+    assert_eq!(image.verdict, Verdict::Release { removed: true });
+    world.apply("helm", &declared);
+    assert_eq!(world.live["spec"]["template"]["spec"]["containers"], json!([app]));
+}
+
 #[test]
 fn a_declared_status_is_nobodys_business() {
     let mut declared = deployment(json!({"replicas": 3}));
@@ -232,6 +264,52 @@ fn a_declared_status_is_nobodys_business() {
     world.update("controller", "status", |live| live["status"] = json!({"readyReplicas": 1}));
     declared["status"] = json!({"readyReplicas": 3});
     check(&world, &declared, "");
+}
+
+/// Not every kind has a status of its own: without, it is a field like any other.
+#[test]
+fn a_status_that_is_written_with_the_rest_is_judged_with_the_rest() {
+    let mut declared = deployment(json!({"replicas": 3}));
+    let world = applied(&declared);
+    declared["status"] = json!({"readyReplicas": 3});
+    let (fights, redaction, claims) = (Fights::default(), Redaction::new("salt"), world.claims());
+    let subject = Subject {
+        manager: "helm",
+        declared: &declared,
+        live: &world.live,
+        claims: &claims,
+        of: Some(world.of()),
+        status: Status::WithTheRest,
+        delegations: &[],
+        fights: &fights,
+        redaction: &redaction,
+    };
+    assert_eq!(shown(&subject.judge().unwrap()), "own-drift status.readyReplicas 3 - ");
+}
+
+/// As charts declare them: then kube-controller-manager puts in its own.
+#[test]
+fn nothing_is_taken_of_what_is_declared_as_empty() {
+    let mut declared = deployment(json!({"replicas": 3}));
+    declared["metadata"]["annotations"] = json!({});
+    let mut world = applied(&declared);
+    world.server(|live| drop(live["metadata"].as_object_mut().unwrap().remove("annotations")));
+    world.update("controller", "", |live| live["metadata"]["annotations"] = json!({"revision": "1"}));
+    check(&world, &declared, "");
+}
+
+/// `labels: null` takes nothing from anybody.
+#[test]
+fn null_declares_nothing_of_what_is_in_a_map() {
+    let mut declared = deployment(json!({"replicas": 3}));
+    declared["metadata"]["labels"] = json!(null);
+    let mut world = applied(&declared);
+    world.update("other", "", |live| live["metadata"]["labels"] = json!({"a": "b"}));
+    assert!(
+        !world.report("helm", &declared, &[]).is_drift(),
+        "{}",
+        shown(&world.report("helm", &declared, &[]))
+    );
 }
 
 #[test]
@@ -249,6 +327,7 @@ fn a_fight_is_told_from_a_takeover() {
             live: &world.live,
             claims: &world.claims(),
             of: Some(world.of()),
+            status: Status::Apart,
             delegations: &[],
             fights,
             redaction: &Redaction::new("salt"),

@@ -5,7 +5,7 @@
 use kausality_fields::Redaction;
 use kausality_fields::attribution::Claims;
 use kausality_fields::fight::Fights;
-use kausality_fields::verdict::{Finding, Subject};
+use kausality_fields::verdict::{Finding, Status, Subject};
 use serde_json::{Value, json};
 use verdict_world::{applied, check, shown};
 
@@ -60,6 +60,7 @@ fn values_of_odd_secrets_are_never_in_a_result() {
                 live: &secret("data", other, "secret"),
                 claims: &claims,
                 of: None,
+                status: Status::Apart,
                 delegations: &[],
                 fights: &Fights::default(),
                 redaction: &Redaction::new("salt"),

@@ -4,7 +4,7 @@
 
 use kausality_fields::attribution::Claims;
 use kausality_fields::fight::Fights;
-use kausality_fields::verdict::{Class, Subject, Verdict};
+use kausality_fields::verdict::{Class, Status, Subject, Verdict};
 use kausality_fields::{FieldSet, Redaction};
 use serde_json::json;
 use verdict_world::{World, applied, check, containers, deployment, shown};
@@ -25,6 +25,25 @@ fn without_managed_fields_nothing_is_known() {
     );
     assert_eq!(report.class(), Class::Unknown);
     assert!(!report.is_drift() && report.unowned.is_empty());
+}
+
+/// By its meaning, as everywhere.
+#[test]
+fn whether_the_value_differs_is_known_all_the_same() {
+    let limits = |cpu: &str| {
+        containers(json!([{"name": "app", "image": "shop:1", "resources": {"limits": {"cpu": cpu}}}]))
+    };
+    let mut declared = limits("1000m");
+    declared["metadata"]["labels"] = json!({});
+    let mut world = applied(&limits("1"));
+    world.server(|live| live["metadata"]["labels"] = json!({"a": "b"}));
+    let is_equal = |declared: &serde_json::Value| {
+        let report = world.judge("helm", declared, &Claims::default(), &[]).unwrap();
+        let equal = |verdict: &Verdict| matches!(verdict, Verdict::Unknown { equal: true, .. });
+        report.findings.iter().all(|finding| equal(&finding.verdict))
+    };
+    assert!(is_equal(&declared));
+    assert!(!is_equal(&limits("2")));
 }
 
 #[test]
@@ -58,14 +77,14 @@ fn entries_that_cannot_be_read_or_are_of_another_version() {
     claims.0.push(other.clone());
     let report = world.judge("helm", &declared, &claims, &[]).unwrap();
     assert_eq!(shown(&report), "unknown spec.paused true true ");
-    let Verdict::Unknown { reason } = &report.findings[0].verdict else { panic!("{report:?}") };
+    let Verdict::Unknown { reason, .. } = &report.findings[0].verdict else { panic!("{report:?}") };
     assert_eq!(reason.to_string(), "\"other\" (Apply) owns fields of another version of the object");
 
     other.owner.api_version = "apps/v1".to_owned();
     other.fields = FieldSet::from_fields_v1(r#"{"f:spec":{"x:replicas":{}}}"#);
     claims.0[1] = other;
     let report = world.judge("helm", &declared, &claims, &[]).unwrap();
-    let Verdict::Unknown { reason } = &report.findings[0].verdict else { panic!("{report:?}") };
+    let Verdict::Unknown { reason, .. } = &report.findings[0].verdict else { panic!("{report:?}") };
     assert!(reason.to_string().contains("\"x:replicas\" is of an unknown kind"), "{reason}");
 
     // If the manager's own entry is the one, nothing can be said to be taken from it.
@@ -99,6 +118,7 @@ fn without_a_type_lists_are_unknown_and_the_rest_is_not() {
         live: &world.live,
         claims: &world.claims(),
         of: None,
+        status: Status::Apart,
         delegations: &[],
         fights: &Fights::default(),
         redaction: &Redaction::new("salt"),

@@ -16,6 +16,7 @@ use crate::{
 mod compare;
 mod junit;
 mod sarif;
+mod settle;
 mod table;
 mod watch;
 

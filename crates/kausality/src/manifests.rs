@@ -61,9 +61,30 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
 /// # Errors
 /// If it is no YAML.
 pub fn documents(file: &str, text: &str) -> Result<Vec<Value>> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).with_context(|| format!("{file} is not YAML"))?;
+    // JSON is YAML, but of JSON there may be more, and deeper.
+    let json = text.trim_start().starts_with(['{', '[']).then(|| json(text).ok()).flatten();
+    let documents = json.map_or_else(|| yaml(text), Ok).with_context(|| format!("{file} cannot be read"))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
+}
+
+/// As kubectl reads YAML: `0644` is octal. What is wrong is not quoted: it may be a Secret.
+fn yaml(text: &str) -> Result<Vec<Value>> {
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_documents: 100_000,
+            max_nodes: 20_000_000,
+            max_events: 50_000_000,
+            max_total_scalar_bytes: 1 << 30,
+        },
+    };
+    serde_saphyr::from_multiple_with_options(text, options).context("not YAML")
+}
+
+fn json(text: &str) -> Result<Vec<Value>> {
+    let documents = serde_json::Deserializer::from_str(text).into_iter();
+    Ok(documents.collect::<Result<_, _>>()?)
 }
 
 fn read(file: &Path) -> Result<Vec<Manifest>> {
@@ -80,6 +101,13 @@ fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
                 let name = [manifest.text("/kind"), manifest.text("/metadata/name")].join(" ");
                 let field = field.trim_start_matches('/').replace('/', ".");
                 bail!("{file}: an object ({}) has no {field}", name.trim());
+            }
+        }
+        // They go into paths of requests, and must not lead anywhere else.
+        for field in ["/metadata/name", "/metadata/namespace"] {
+            let text = manifest.text(field);
+            if matches!(text, "." | "..") || text.contains(['/', '%', '?', '#']) {
+                bail!("{file}: {text:?} is no name");
             }
         }
         manifests.push(manifest);
@@ -136,13 +164,38 @@ mod tests {
     #[test]
     fn faults_say_where() {
         for (text, expected) in [
-            ("a: [", "f.yaml is not YAML"),
+            ("a: [", "f.yaml cannot be read: not YAML"),
+            ("apiVersion: v1\nkind: Pod\nmetadata: {name: a/status}", r#"f.yaml: "a/status" is no name"#),
+            ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: 'b?'}", r#"f.yaml: "b?" is no name"#),
             ("kind: ConfigMap\nmetadata: {name: a}", "f.yaml: an object (ConfigMap a) has no apiVersion"),
             ("apiVersion: v1\nkind: ConfigMap", "f.yaml: an object (ConfigMap) has no metadata.name"),
         ] {
             let error = format!("{:#}", parse("f.yaml", text).unwrap_err());
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn numbers_are_read_as_kubectl_reads_them() {
+        let text = format!("{A}data: {{mode: 0644, port: 80, half: 0.5, octal: 0o17}}");
+        let object = &parse("f.yaml", &text).unwrap()[0].object;
+        assert_eq!(object["data"], serde_json::json!({"mode": 420, "port": 80, "half": 0.5, "octal": 15}));
+    }
+
+    #[test]
+    fn a_fault_quotes_nothing() {
+        let text = "apiVersion: v1\nkind: Secret\nstringData:\n  a: hunter2\n   b: hunter2\n";
+        let error = format!("{:#}", parse("f.yaml", text).unwrap_err());
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn there_may_be_many() {
+        let text = format!("---\n{A}").repeat(2000);
+        assert_eq!(parse("f.yaml", &text).unwrap().len(), 2000);
+        let deep = (0..100).fold("1".to_owned(), |inner, _| format!(r#"{{"a":{inner}}}"#));
+        let json = format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"a"}},"spec":{deep}}}"#);
+        assert_eq!(parse("f.json", &json).unwrap().len(), 1);
     }
 
     #[test]

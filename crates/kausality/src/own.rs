@@ -13,14 +13,19 @@ use jiff::Timestamp;
 use kausality_api::text::{plain, shorten};
 use kausality_cluster::Kinds;
 use kausality_fields::{
-    Redaction, Step,
+    FieldSet, Redaction, Step,
     managed::{self, Entry, Operation},
     owned::{self, Owned},
     redact,
 };
 use serde_json::{Value, json};
 
-use crate::{connect::Connection, live::age, manifests, target::Target};
+use crate::{
+    connect::Connection,
+    live::{age, salt},
+    manifests,
+    target::Target,
+};
 
 /// Show who owns which field of an object, and what nobody owns.
 #[derive(Debug, Args)]
@@ -83,7 +88,7 @@ impl Own {
         };
         let entries = managed::decode_value(managed).context("metadata.managedFields make no sense")?;
         // Values of Secrets are not shown, and nobody compares them here.
-        let object = redact(&object, &Redaction::new(managed.to_string()));
+        let object = redact(&object, &Redaction::new(salt()));
         let fields = owned::fields(&object, &entries);
         let fields = fields.into_iter().filter(|field| !is_bookkeeping(field)).collect::<Vec<_>>();
         let fields = match &self.manager {
@@ -164,12 +169,15 @@ fn is_field(field: &Owned<'_>) -> bool {
 /// What a manager owns, with the way to it.
 fn of_manager<'a>(fields: Vec<Owned<'a>>, manager: &str) -> Result<Vec<Owned<'a>>> {
     let is_owner = |field: &Owned<'_>| field.owners.iter().any(|owner| owner.manager == manager);
-    let owned: Vec<_> =
+    let owned: FieldSet =
         fields.iter().filter(|field| is_owner(field)).map(|field| field.path.clone()).collect();
     if owned.is_empty() {
         bail!("{manager:?} owns nothing here");
     }
-    let leads = |field: &Owned<'_>| owned.iter().any(|path| path.steps().starts_with(field.path.steps()));
+    let leads = |field: &Owned<'_>| {
+        let mut steps = field.path.steps().iter();
+        owned.has(&field.path) || steps.try_fold(&owned, |set, step| set.below(step)).is_some()
+    };
     Ok(fields.into_iter().filter(leads).collect())
 }
 

@@ -140,3 +140,11 @@ fn parts_are_compared_by_their_own_types() {
     assert!(!equal(of, &json!([{"cpu": "1"}]), &json!([{"cpu": "1"}, {"cpu": "1"}])));
     assert!(!equal(of, &json!([{"cpu": "1"}]), &json!([{"gpu": "1"}])));
 }
+
+#[test]
+fn bytes_are_the_same_however_their_lines_are_broken() {
+    assert!(check(Format::Bytes, &json!("aHVu\ndGVy"), &json!("aHVudGVy")));
+    assert!(check(Format::Bytes, &json!("aHVu\r\ndGVy\n"), &json!("aHVudGVy")));
+    assert!(!check(Format::Bytes, &json!("aHVu dGVy"), &json!("aHVudGVy")));
+    assert!(!check(Format::Bytes, &json!("aHVudGVz"), &json!("aHVudGVy")));
+}

@@ -77,6 +77,15 @@ fn sets_go_member_by_member_and_other_lists_as_a_whole() {
 }
 
 #[test]
+fn texts_of_a_secret_are_owned_under_another_name() {
+    check(
+        json!({"kind": "Secret", "data": {"a": "eA==", "b": "eQ=="}}),
+        json!({"a": {"f:stringData": {"f:a": {}}}, "b": {"f:data": {"f:b": {}}}}),
+        &["data:  < ", r#"data.a: "eA==" < a"#, r#"data.b: "eQ==" < b"#, r#"kind: "Secret" < "#],
+    );
+}
+
+#[test]
 fn deep_values_end() {
     let deep = (0..1000).fold(json!(1), |inner, _| json!({"a": inner}));
     let entries = [];

@@ -68,7 +68,8 @@ impl<'d> Scope<'d> {
             "boolean" => scalar(ScalarKind::Boolean, None),
             // Bytes are written as text. In any other format the API server takes every scalar.
             "string" => match schema.text_of("format")? {
-                "" | "byte" => scalar(ScalarKind::String, None),
+                "" => scalar(ScalarKind::String, None),
+                "byte" => scalar(ScalarKind::String, Some(Format::Bytes)),
                 _ => scalar(ScalarKind::Untyped, format(schema)?),
             },
             unknown => return Err(schema.require("type")?.error(Problem::Unknown(unknown.to_owned()))),

@@ -1,11 +1,11 @@
 //! How verdicts are found.
 
-use super::places::{self, Place, Places};
-use super::{Finding, Report, Subject, Unknown, Verdict, secret};
+use super::{Finding, Report, Status, Subject, Unknown, Verdict, secret};
 use crate::attribution::{ANCIENT, Claims, Owner};
 use crate::managed::Operation;
 use crate::meaning;
 use crate::path::{Path, Step};
+use crate::places::{self, Place, Places};
 use crate::schema::{Schema, TypeRef};
 use crate::set::FieldSet;
 use crate::typed::{Duplicates, Fault, Type};
@@ -20,9 +20,10 @@ pub(super) fn judge(subject: &Subject<'_>) -> Result<Report, Fault> {
     of.validate(object, Duplicates::Refused)?;
 
     let owned = Owned::by(subject.manager, subject.claims, subject.live, subject.of);
-    let declared = without_unowned(&of.field_set(object)?, &owned.fields);
+    let ownable = |fields: &FieldSet| without_unowned(fields, &owned.fields, subject.status);
+    let declared = ownable(&of.field_set(object)?);
     let (live_fields, misfit) = match of.field_set(subject.live) {
-        Ok(fields) => (without_unowned(&fields, &owned.fields), None),
+        Ok(fields) => (ownable(&fields), None),
         Err(fault) => (FieldSet::new(), Some(Unknown::Misfit(fault.to_string()))),
     };
     let judge = Judge {
@@ -176,7 +177,11 @@ impl Judge<'_, '_, '_> {
 
     /// The verdict on a field that is declared; `None` if all is well.
     fn on_declared(&self, path: &Path) -> Option<Verdict> {
-        let unknown = |reason: &Unknown| Some(Verdict::Unknown { reason: reason.clone() });
+        let own = self.owned.fields.has(path);
+        // To the API server null is as good as absent.
+        let live = self.live.get(path).filter(|live| !live.value.is_null());
+        let equal = self.values.get(path).is_some_and(|declared| agree(declared, live, own));
+        let unknown = |reason: &Unknown| Some(Verdict::Unknown { reason: reason.clone(), equal });
         if let Some(misfit) = &self.misfit {
             return unknown(misfit);
         }
@@ -186,16 +191,18 @@ impl Judge<'_, '_, '_> {
         if self.is_list_without_type(path) {
             return unknown(&Unknown::NoType);
         }
-        let own = self.owned.fields.has(path);
         let others: Vec<&Owner> =
             self.owned.of(path).filter(|(_, side)| *side == Side::Other).map(|(owner, _)| owner).collect();
-        // To the API server null is as good as absent.
-        let live = self.live.get(path).filter(|live| !live.value.is_null());
-        let equal = self.values.get(path).is_some_and(|declared| agree(declared, live, own));
         match (own, others.is_empty(), equal) {
             (true, true, true) => None,
             (true, false, true) => Some(Verdict::CoOwned),
-            (true, _, false) => Some(Verdict::OwnDrift),
+            (true, true, false) => Some(Verdict::OwnDrift),
+            (true, false, false) => Some(match self.on_others(path, &others, false) {
+                Verdict::Delegated => Verdict::Delegated,
+                _ => Verdict::OwnDrift,
+            }),
+            // Declared without parts, it has nothing that others could take.
+            (false, false, true) if self.is_empty(path) => None,
             (false, false, equal) => Some(self.on_others(path, &others, equal)),
             (false, true, true) if live.is_none() => None,
             (false, true, _) => match (&self.owned.missing, live) {
@@ -206,14 +213,20 @@ impl Judge<'_, '_, '_> {
         }
     }
 
+    /// Whether what is declared is an object or a list for others to have parts in, and no more.
+    fn is_empty(&self, path: &Path) -> bool {
+        let is_empty = |place: &Place<'_, '_>| place.value.is_null() || is_bare(&place.value);
+        self.values.get(path).is_some_and(is_empty) && self.live.get(path).is_some_and(Place::is_separable)
+    }
+
     /// The verdict on a declared field that only others own.
     fn on_others(&self, path: &Path, others: &[&Owner], equal: bool) -> Verdict {
         if let Some(reason) = &self.owned.missing_own {
-            return Verdict::Unknown { reason: reason.clone() };
+            return Verdict::Unknown { reason: reason.clone(), equal };
         }
         // Whose changes these were is not known any more. They may have been the manager's own.
         if others.iter().all(|owner| owner.manager == ANCIENT) {
-            return Verdict::Unknown { reason: Unknown::Ancient };
+            return Verdict::Unknown { reason: Unknown::Ancient, equal };
         }
         let live = self.live.get(path).map(|place| &*place.value);
         let may = |owner: &&Owner| {
@@ -224,22 +237,45 @@ impl Judge<'_, '_, '_> {
 
     /// The verdict on a field that the manager owns and does not declare.
     fn on_undeclared(&self, path: &Path) -> Option<Verdict> {
-        // A list that is declared as a whole for want of a type has its verdict already.
-        if self.subject.of.is_none() && is_above(&self.declared, path) {
+        // A list that is declared as a whole for want of a type has its verdict already, and so has what is to be of
+        // another shape.
+        if self.subject.of.is_none() && is_above(&self.declared, path) || self.is_in_whole(path) {
             return None;
         }
         if let Some(misfit) = &self.misfit {
-            return Some(Verdict::Unknown { reason: misfit.clone() });
+            return Some(Verdict::Unknown { reason: misfit.clone(), equal: false });
         }
-        let alone = self.owned.of(path).all(|(_, side)| side == Side::Own(Operation::Apply));
         // What is in an object or a list that was applied without parts stays, and holds it in place.
-        let removed = alone && self.live.contains_key(path) && !is_below(&self.live_fields, path);
+        let goes = self.is_alone(path) && !is_below(&self.live_fields, path);
+        let removed = self.live.contains_key(path) && (goes || self.goes_with_item(path));
         match (&self.owned.missing, removed) {
             (Some(reason), true) if *reason != Unknown::Ancient => {
-                Some(Verdict::Unknown { reason: reason.clone() })
+                Some(Verdict::Unknown { reason: reason.clone(), equal: false })
             }
             _ => Some(Verdict::Release { removed }),
         }
+    }
+
+    /// Whether the manager has applied a field, and nobody else owns it.
+    fn is_alone(&self, path: &Path) -> bool {
+        let mut owners = self.owned.of(path).peekable();
+        owners.peek().is_some() && owners.all(|(_, side)| side == Side::Own(Operation::Apply))
+    }
+
+    /// Whether a field is in an item of a list that goes: with all that is in it, whoever owns that.
+    fn goes_with_item(&self, path: &Path) -> bool {
+        let is_declared = |item: &Path| self.declared.has(item) || is_below(&self.declared, item);
+        way(path).any(|item| {
+            matches!(item.steps().last(), Some(Step::Key(_) | Step::Value(_)))
+                && !is_declared(&item)
+                && self.is_alone(&item)
+        })
+    }
+
+    /// Whether a field is part of one that is declared as a value without parts.
+    fn is_in_whole(&self, path: &Path) -> bool {
+        let is_whole = |place: &Place<'_, '_>| !place.value.is_null() && !place.is_separable();
+        way(path).any(|above| self.values.get(&above).is_some_and(is_whole))
     }
 
     /// Whether a field is a list whose items have owners, which only a type could tell apart.
@@ -273,6 +309,8 @@ fn agree(declared: &Place<'_, '_>, live: Option<&Place<'_, '_>>, owned: bool) ->
         // would have no owner.
         None => declared.value.is_null() || (owned && is_zero(&declared.value)),
         Some(live) if is_bare(&declared.value) && declared.is_separable() => live.is_separable(),
+        // Merged into an object or a list with parts, null leaves all of them.
+        Some(live) if declared.value.is_null() => live.is_separable(),
         Some(live) => meaning::equal(declared.of, &declared.value, &live.value),
     }
 }
@@ -296,9 +334,9 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// Fields without those that nobody ever owns, and without a status that is written to by its own way.
-fn without_unowned(fields: &FieldSet, owned: &FieldSet) -> FieldSet {
+fn without_unowned(fields: &FieldSet, owned: &FieldSet, written: Status) -> FieldSet {
     let status = Path::from_iter([Step::Field("status".to_owned())]);
-    let writes_status = owned.has(&status) || is_below(owned, &status);
+    let writes_status = written == Status::WithTheRest || owned.has(&status) || is_below(owned, &status);
     let top = |path: &Path| match path.steps() {
         [Step::Field(name), ..] => name == "status",
         _ => false,
@@ -324,6 +362,11 @@ fn is_never_owned(path: &Path) -> bool {
         ),
         _ => false,
     }
+}
+
+/// The paths on the way to a path, without itself.
+fn way(path: &Path) -> impl Iterator<Item = Path> {
+    (1..path.steps().len()).map(|length| path.steps().iter().take(length).cloned().collect())
 }
 
 /// Whether a set has something below a path.

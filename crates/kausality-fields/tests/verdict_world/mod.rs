@@ -10,7 +10,7 @@ use kausality_fields::managed::Operation;
 use kausality_fields::ownership::{Force, Managers, Rules, Typed};
 use kausality_fields::schema::{GroupVersionKind, Kinds, Schema, TypeRef, openapi};
 use kausality_fields::typed::{Fault, Type};
-use kausality_fields::verdict::{Projection, Report, Subject};
+use kausality_fields::verdict::{Projection, Report, Status, Subject};
 use kausality_fields::{FieldSet, Redaction};
 use serde_json::{Value, json};
 
@@ -118,6 +118,7 @@ impl World {
             live: &self.live,
             claims,
             of: Some(self.of()),
+            status: Status::Apart,
             delegations: &delegations,
             fights: &Fights::default(),
             redaction: &Redaction::new("salt"),
@@ -132,6 +133,7 @@ impl World {
             live: &self.live,
             claims: &self.claims(),
             of: Some(self.of()),
+            status: Status::Apart,
             delegations: &[],
             fights: &Fights::default(),
             redaction: &Redaction::new("salt"),

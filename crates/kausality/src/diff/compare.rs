@@ -7,12 +7,13 @@ use kausality_fields::{
     delegation::Delegation,
     fight::Fights,
     schema::GroupVersionKind,
-    verdict::{Class, Finding, Report, Subject, Verdict},
+    verdict::{Class, Finding, Report, Status, Subject, Verdict},
 };
 use serde_json::{Value, json};
 
+use super::settle;
 use crate::{
-    live::{Failure, Server, Types},
+    live::{Failure, Force, Server, Types},
     manifests::Manifest,
     target,
 };
@@ -49,6 +50,9 @@ pub(super) enum Outcome {
     /// It could not be compared, and why.
     Failed(String),
 }
+
+/// How often an object that changes in between is read again.
+const ATTEMPTS: usize = 6;
 
 /// Where an object is.
 pub(super) struct Place {
@@ -96,12 +100,58 @@ impl Judge {
     }
 
     async fn judge(&self, manifest: &Manifest, place: &Place, fights: &Fights) -> Result<Outcome, String> {
-        let live = match self.server.get(&place.url, manifest.text("/metadata/name")).await {
-            Ok(live) => live,
-            Err(Failure::Status(status)) if status.is_not_found() => return Ok(Outcome::Missing),
-            Err(Failure::Status(status)) => return Err(status.message.clone()),
-            Err(Failure::Silent(why)) => return Err(why),
-        };
+        let status = self.status(manifest, place).await?;
+        for _ in 0..ATTEMPTS {
+            let Some(live) = self.live(manifest, place).await? else { return Ok(Outcome::Missing) };
+            if let Some(report) = self.look(manifest, place, &live, status, fights).await? {
+                return Ok(Outcome::Judged(report));
+            }
+        }
+        Err("it changes faster than it can be compared: something writes to it all the time".to_owned())
+    }
+
+    async fn live(&self, manifest: &Manifest, place: &Place) -> Result<Option<Value>, String> {
+        match self.server.get(&place.url, manifest.text("/metadata/name")).await {
+            Ok(live) => Ok(Some(live)),
+            Err(Failure::Status(status)) if status.is_not_found() => {
+                // Else it is the version of the kind that is not found.
+                match status.details.as_ref().is_some_and(|details| !details.name.is_empty()) {
+                    true => Ok(None),
+                    false => Err(format!(
+                        "the API server does not serve {} in {}",
+                        manifest.text("/kind"),
+                        manifest.text("/apiVersion")
+                    )),
+                }
+            }
+            Err(Failure::Status(status)) => Err(status.message.clone()),
+            Err(Failure::Silent(why)) => Err(why),
+        }
+    }
+
+    /// How the status is written, which matters to those alone who declare one.
+    async fn status(&self, manifest: &Manifest, place: &Place) -> Result<Status, String> {
+        if manifest.object.get("status").is_none() {
+            return Ok(Status::Apart);
+        }
+        let object = format!("{}/{}", place.url, manifest.text("/metadata/name"));
+        match self.server.get(&object, "status").await {
+            Err(Failure::Status(status)) if status.is_not_found() => Ok(Status::WithTheRest),
+            // Who may not read the status alone: such a kind has one.
+            Ok(_) | Err(Failure::Status(_)) => Ok(Status::Apart),
+            Err(Failure::Silent(why)) => Err(why),
+        }
+    }
+
+    /// What there is to say of an object as it was; `None` if it has changed since.
+    async fn look(
+        &self,
+        manifest: &Manifest,
+        place: &Place,
+        live: &Value,
+        status: Status,
+        fights: &Fights,
+    ) -> Result<Option<Report>, String> {
         let managed = live.pointer("/metadata/managedFields").map(Value::to_string);
         let claims = Claims::read(managed.as_deref()).map_err(|error| error.to_string())?;
         let gvk = GroupVersionKind::new(manifest.text("/apiVersion"), manifest.text("/kind"));
@@ -109,15 +159,28 @@ impl Judge {
         let subject = Subject {
             manager: &self.server.manager,
             declared: &manifest.object,
-            live: &live,
+            live,
             claims: &claims,
             of: found.as_ref().map(|found| found.get()),
+            status,
             delegations: &self.delegations,
             fights,
             redaction: &self.redaction,
         };
-        let report = subject.judge();
-        report.map(Outcome::Judged).map_err(|fault| format!("the manifest does not fit its kind: {fault}"))
+        let mut report =
+            subject.judge().map_err(|fault| format!("the manifest does not fit its kind: {fault}"))?;
+        if let Some(of) = subject.of.filter(|_| settle::is_open(&report)) {
+            let name = manifest.text("/metadata/name");
+            let applied = self.server.dry_run(&place.url, name, &manifest.object, Force::Yes).await;
+            let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+            match applied {
+                Ok(applied) if version(&applied) != version(live) => return Ok(None),
+                Ok(applied) => settle::settle(&mut report, &self.server.manager, of, live, &applied),
+                Err(Failure::Status(status)) => settle::leave_open(&mut report, &status.reason),
+                Err(Failure::Silent(why)) => settle::leave_open(&mut report, &why),
+            }
+        }
+        Ok(Some(report))
     }
 }
 
@@ -146,7 +209,7 @@ impl Compared {
 pub(super) fn matters(finding: &Finding) -> bool {
     match finding.verdict.class() {
         Class::Drift => true,
-        Class::Unknown => finding.declared != finding.live,
+        Class::Unknown => !matches!(finding.verdict, Verdict::Unknown { equal: true, .. }),
         Class::Clean => false,
     }
 }
@@ -170,7 +233,7 @@ pub(super) fn meaning(finding: &Finding) -> String {
         Verdict::Fight(fight) => {
             format!("{} take it from each other ({} times)", fight.managers.join(" and "), fight.switches)
         }
-        Verdict::Unknown { reason } => format!("there is no telling: {reason}"),
+        Verdict::Unknown { reason, .. } => format!("there is no telling: {reason}"),
     }
 }
 

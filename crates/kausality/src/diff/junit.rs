@@ -35,7 +35,10 @@ fn case(out: &mut impl Write, compared: &Compared) -> io::Result<()> {
         Outcome::Judged(_) if drifted.is_empty() => writeln!(out, "{open}/>"),
         Outcome::Judged(_) => {
             let text: Vec<String> = drifted.iter().map(|finding| sarif::text(compared, finding)).collect();
-            let message = format!("{} fields have drifted", drifted.len());
+            let message = match drifted.len() {
+                1 => "1 field has drifted".to_owned(),
+                count => format!("{count} fields have drifted"),
+            };
             writeln!(
                 out,
                 "{open}>\n      <failure message=\"{message}\">{}</failure>\n    </testcase>",

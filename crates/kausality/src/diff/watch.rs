@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt, future::join_all};
+use futures::{StreamExt, future::join_all};
 use kausality_fields::{attribution::attribute, fight::Fights};
 use kube::{
     Api,
@@ -12,6 +12,9 @@ use kube::{
 
 use super::compare::Judge;
 use crate::{live::spinner, manifests::Manifest, target};
+
+/// Before a watch that has ended is begun anew.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Who took which fields of the objects within the time, which is the same for all.
 pub(super) async fn all(judge: &Judge, manifests: &[Manifest], time: Duration) -> Vec<Fights> {
@@ -29,24 +32,35 @@ async fn fights(judge: &Judge, manifest: &Manifest, time: Duration) -> Fights {
     fights
 }
 
+/// For ever, or until the object cannot be read. A watch ends now and then, which is no end of the story.
 async fn follow(judge: &Judge, manifest: &Manifest, fights: &mut Fights) -> Option<()> {
     let place = judge.place(manifest).await.ok()?;
     let api: Api<DynamicObject> = target::api(&judge.server.client, &place.kind, &place.namespace);
     let name = manifest.text("/metadata/name");
-    let mut before = api.get(name).await.ok()?;
     let parameters = WatchParams::default().fields(&format!("metadata.name={name}"));
-    let version = before.metadata.resource_version.clone().unwrap_or_default();
-    let mut events = api.watch(&parameters, &version).await.ok()?.into_stream().boxed();
-    while let Some(Ok(event)) = events.next().await {
-        if let WatchEvent::Modified(after) = event {
-            let managed =
-                |object: &DynamicObject| serde_json::to_string(&object.metadata.managed_fields).ok();
-            let (old, new) = (managed(&before), managed(&after));
-            if let Ok(attribution) = attribute(old.as_deref(), new.as_deref()) {
-                fights.feed(&attribution);
+    let mut before = api.get(name).await.ok()?;
+    loop {
+        let version = before.metadata.resource_version.clone().unwrap_or_default();
+        if let Ok(events) = api.watch(&parameters, &version).await {
+            let mut events = events.boxed();
+            while let Some(Ok(event)) = events.next().await {
+                if let WatchEvent::Modified(after) = event {
+                    feed(fights, &before, &after);
+                    before = after;
+                }
             }
-            before = after;
         }
+        tokio::time::sleep(PAUSE).await;
+        let after = api.get(name).await.ok()?;
+        feed(fights, &before, &after);
+        before = after;
     }
-    Some(())
+}
+
+fn feed(fights: &mut Fights, before: &DynamicObject, after: &DynamicObject) {
+    let managed = |object: &DynamicObject| serde_json::to_string(&object.metadata.managed_fields).ok();
+    let (old, new) = (managed(before), managed(after));
+    if let Ok(attribution) = attribute(old.as_deref(), new.as_deref()) {
+        fights.feed(&attribution);
+    }
 }

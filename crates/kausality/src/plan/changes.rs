@@ -12,8 +12,9 @@ use jiff::Timestamp;
 use kausality_fields::{
     FieldSet, Path, Redaction, Step,
     managed::ManagedError,
+    places::{self, Place},
     schema::{Schema, TypeRef},
-    typed::{Fault, Keys, Type},
+    typed::{Fault, Type},
 };
 use serde_json::{Map, Value};
 
@@ -58,8 +59,9 @@ pub(super) fn between(
         _ if creates => sides.typed(Type::new(&deduced, &any)).unwrap_or_default(),
         _ => sides.guessed(),
     };
+    let parts = of.filter(|_| !guessed).and_then(|of| places::of(of, &sides.new).ok()).unwrap_or_default();
     for path in before.moved(&after).into_iter().filter(|path| !is_bookkeeping(path)) {
-        let part = of.filter(|_| !guessed).and_then(|of| value_at(of, &sides.new, &path));
+        let part = parts.get(&path).map(Place::alone);
         let has_parts = |value: &Value| matches!(value, Value::Object(_) | Value::Array(_));
         let empty = |value: &Value| {
             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
@@ -88,22 +90,6 @@ pub(super) fn declared(of: Option<Type<'_>>, manifest: &Value, owner: super::own
     let owners = Owners { before: Vec::new(), after: vec![owner] };
     let field = |(path, change)| Field { path, change, owners: owners.clone(), conflict: None };
     changes.into_iter().map(field).collect()
-}
-
-/// The value at a path; objects and lists that have parts of their own come without them.
-pub(super) fn value_at(of: Type<'_>, object: &Value, path: &Path) -> Option<Value> {
-    let set: FieldSet = std::iter::once(path.clone()).collect();
-    let mut value = of.extract(object, &set, Keys::AsAsked).ok()?;
-    for step in path.steps() {
-        value = match (step, value) {
-            (Step::Field(name), Value::Object(mut fields)) => fields.remove(name)?,
-            // Items that share an identity come together.
-            (_, Value::Array(mut items)) if items.len() < 2 => items.pop()?,
-            (_, items @ Value::Array(_)) => return Some(items),
-            _ => return None,
-        };
-    }
-    Some(value)
 }
 
 /// What the API server alone writes, along with any other change.
@@ -156,10 +142,11 @@ impl Sides {
     fn typed(&self, of: Type<'_>) -> Result<BTreeMap<Path, Change>, Fault> {
         let found = of.compare(&self.old, &self.new)?;
         let open = self.open(of)?;
-        let old = |path: &Path| value_at(of, &self.old, path).unwrap_or_default();
+        let (olds, news) = (places::of(of, &self.old)?, places::of(of, &self.new)?);
+        let old = |path: &Path| olds.get(path).map(Place::alone).unwrap_or_default();
         let new = |path: &Path| match open.has(path) {
             true => Future::KnownAfterApply,
-            false => Future::Known(value_at(of, &self.new, path).unwrap_or_default()),
+            false => Future::Known(news.get(path).map(Place::alone).unwrap_or_default()),
         };
         let mut changes = BTreeMap::new();
         for (path, before, after) in order::changed(of, &self.old, &self.new) {

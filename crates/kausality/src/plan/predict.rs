@@ -7,6 +7,7 @@ use kausality_cluster::{Kind, Kinds, UnknownKind};
 use kausality_fields::{
     FieldSet, Leaf, Path, Redaction,
     managed::Operation,
+    places::{self, Place, Places},
     redact,
     schema::GroupVersionKind,
     typed::{Duplicates, Type},
@@ -244,12 +245,16 @@ impl Oracle {
         live: &Value,
     ) {
         let (live, wanted) = (redact(live, &self.redaction), redact(&aim.manifest, &self.redaction));
+        let at = |object| aim.of().and_then(|of| places::of(of, object).ok()).unwrap_or_default();
+        let (live, wanted) = (at(&live), at(&wanted));
+        let known: BTreeMap<Path, usize> =
+            fields.iter().enumerate().map(|(nth, field)| (field.path.clone(), nth)).collect();
         for (path, with) in holders {
             let conflict = Conflict { with: with.clone(), forced: self.force.covers(path) };
-            match fields.iter_mut().find(|field| &field.path == path) {
+            match known.get(path).and_then(|nth| fields.get_mut(*nth)) {
                 Some(field) => field.conflict = Some(conflict),
                 None => {
-                    let value = |object| aim.of().and_then(|of| changes::value_at(of, object, path));
+                    let value = |of: &Places<'_, '_>| of.get(path).map(Place::alone);
                     let change = match (value(&live), value(&wanted)) {
                         (Some(old), Some(new)) => Change::Changed(old, Future::Known(new)),
                         _ => Change::Kept(None),

@@ -5,13 +5,14 @@ use kausality_fields::{
     Path, Step,
     managed::{Request, Server},
     ownership::{Force, Rules},
+    places::{self, Place, Places},
     typed::Type,
 };
 use kube::core::Status;
 use serde_json::Value;
 
 use super::{
-    changes::{essence, value_at},
+    changes::essence,
     place,
     planned::{Problem, Why},
 };
@@ -166,7 +167,10 @@ fn differences(path: &Path, wanted: &Value, object: Refused<'_>) -> Vec<Differen
         found.added.union(&found.modified).union(&found.removed).leaves().iter().collect();
     let below = |steps: &[Step]| -> Vec<Difference> {
         let meant = changed.iter().filter(|other| other.steps().starts_with(steps));
-        meant.map(|path| (path.clone(), value_at(of, &old, path), value_at(of, &new, path))).collect()
+        let at = |object| places::of(of, object).unwrap_or_default();
+        let (olds, news) = (at(&old), at(&new));
+        let value = |of: &Places<'_, '_>, path: &Path| of.get(path).map(Place::alone);
+        meant.map(|path| (path.clone(), value(&olds, path), value(&news, path))).collect()
     };
     let ways = (0..=path.steps().len()).rev().filter_map(|length| path.steps().get(..length));
     ways.map(below).find(|found| !found.is_empty()).unwrap_or_default()

@@ -68,7 +68,7 @@ mod tests {
     fn faults_say_where() {
         for (text, expected) in [
             ("kind: Other", "p.yaml holds no policy"),
-            ("a: [", "p.yaml is not YAML"),
+            ("a: [", "p.yaml cannot be read: not YAML"),
             (&POLICY.replace("mode:", "setle: steady, mode:"), "unknown field `setle`"),
             (&POLICY.replace("'*'", "Deployment"), "resource \"Deployment\" is no plural name"),
             (&POLICY.replace("['*']", "[]"), "spec.resources must name"),

@@ -53,7 +53,7 @@ async fn faults_in_manifests_are_named_by_field() {
     assert_eq!(output.code, 2);
     insta::assert_snapshot!("invalid", output.stdout);
     for (manifests, fault) in
-        [("a: [", "is not YAML"), ("{kind: A}", "has no apiVersion"), ("", "no objects found")]
+        [("a: [", "not YAML"), ("{kind: A}", "has no apiVersion"), ("", "no objects found")]
     {
         let output = stage.plan(manifests, &[]);
         assert_eq!(output.code, 2);

@@ -39,7 +39,7 @@ fn scalars() {
     check(json!({"type": "boolean"}), "Boolean");
     check(json!({"type": "string"}), "String");
     check(json!({"type": "string", "format": ""}), "String");
-    check(json!({"type": "string", "format": "byte"}), "String");
+    check(json!({"type": "string", "format": "byte"}), "String as Bytes");
     check(json!({"type": "string", "format": "ipv4"}), "Untyped");
     check(json!({"type": "string", "format": "date-time"}), "Untyped as DateTime");
     check(json!({"type": "string", "format": "int-or-string"}), "Untyped as IntOrString");

@@ -8,17 +8,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Every value of an object that has a path of its own.
-pub(super) type Places<'s, 'v> = BTreeMap<Path, Place<'s, 'v>>;
+pub type Places<'s, 'v> = BTreeMap<Path, Place<'s, 'v>>;
 
 /// A value and its type.
-pub(super) struct Place<'s, 'v> {
-    pub(super) of: Type<'s>,
+#[derive(Debug)]
+pub struct Place<'s, 'v> {
+    /// The type.
+    pub of: Type<'s>,
     /// Of items that share an identity, the list of them.
-    pub(super) value: Cow<'v, Value>,
+    pub value: Cow<'v, Value>,
 }
 
 /// The values of a valid object.
-pub(super) fn of<'s, 'v>(of: Type<'s>, object: &'v Value) -> Result<Places<'s, 'v>, Fault> {
+pub fn of<'s, 'v>(of: Type<'s>, object: &'v Value) -> Result<Places<'s, 'v>, Fault> {
     let mut places = Places::new();
     walk(of, object, &Path::default(), &mut places)?;
     Ok(places)
@@ -83,8 +85,17 @@ fn identity(of: Type<'_>, list: ResolvedList<'_>, item: &Value) -> Result<Step, 
 }
 
 impl Place<'_, '_> {
+    /// The value; of an object or a list whose parts have places of their own, that it is there.
+    pub fn alone(&self) -> Value {
+        match &*self.value {
+            Value::Object(_) if self.is_separable() => Value::Object(Map::new()),
+            Value::Array(_) if self.is_separable() => Value::Array(Vec::new()),
+            value => value.clone(),
+        }
+    }
+
     /// Whether parts of it may have other owners, so that an empty one says nothing of what is in it.
-    pub(super) fn is_separable(&self) -> bool {
+    pub fn is_separable(&self) -> bool {
         match (self.of.schema().resolve(self.of.reference()), &*self.value) {
             (Some(Resolved { map: Some(map), .. }), Value::Object(_)) => {
                 map.relationship == Relationship::Separable
