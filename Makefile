@@ -17,8 +17,6 @@ DENY = $(shell have=$$(cargo-deny --version 2>/dev/null | cut -d' ' -f2); \
 	oldest=$$(printf '%s\n' "$(DENY_VERSION)" "$$have" | sort -V | head -n 1); \
 	if [ "$$oldest" = "$(DENY_VERSION)" ]; then echo cargo-deny; else echo "$(DENY_ROOT)/bin/cargo-deny"; fi)
 
-RECORDING := fixtures/admission-reviews/custom-resources.jsonl
-
 say = @printf '\n==> %s\n' "$(1)"
 
 .PHONY: help
@@ -35,18 +33,10 @@ test: ## Run everything that CI runs
 	done=yes; printf '\n==> All passed in %d s\n' $$((SECONDS - start))
 
 .PHONY: demo
-demo: ## See it work: replay a recording of a real cluster
-	@cargo build --quiet --locked --package kausality
-	$(call say,alice creates an EKSCluster. Its controller builds the children and later changes them unasked)
-	@cargo run --quiet --locked --package kausality -- replay $(RECORDING)
-	$(call say,Why is line 12 no drift? Because alice changed the parent just before)
-	@cargo run --quiet --locked --package kausality -- why $(RECORDING) --line 12
-	$(call say,And line 17? The parent is not Ready just now but it had settled and nobody changed it since)
-	@cargo run --quiet --locked --package kausality -- why $(RECORDING) --line 17
-	$(call say,Your turn)
-	@echo 'cargo run -q -p kausality -- replay fixtures/admission-reviews/drift-after-rollout.jsonl --mode enforce'
-	@echo 'cargo run -q -p kausality -- replay --help'
-	@echo 'docs/replay.md tells how to record your own cluster.'
+demo: ## See it work: a control plane on this machine, a roll-out, a drift, an approval
+	$(call say,Building Kausality)
+	@cargo build --locked --package kausality
+	@cargo run --quiet --locked --package kausality -- demo
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -5,6 +5,7 @@
 //! `scenarios/format.rs`; the objects it starts from are in `scenarios/bases`. All share one control plane and one
 //! webhook; each has a namespace of its own, named after it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(clippy::print_stdout, reason = "so many scenarios show how far they have got")]
 
 use std::{
     collections::BTreeMap,

@@ -28,7 +28,11 @@ const RESOURCES: &str = "deployments.apps,replicasets.apps,statefulsets.apps,dae
 /// Where scenarios are played.
 pub(crate) enum Host {
     /// A real control plane, and a kubelet.
-    Cluster(ControlPlane, AuditLog, #[expect(dead_code, reason = "it works until it is dropped")] Kubelet),
+    Cluster(
+        Box<ControlPlane>,
+        AuditLog,
+        #[expect(dead_code, reason = "it works until it is dropped")] Kubelet,
+    ),
     /// A sandbox with its folder, which is served, with controllers at work.
     Sandbox(
         Sandbox,
@@ -41,7 +45,7 @@ impl Host {
     pub(crate) async fn cluster(plane: ControlPlane) -> Self {
         let kubelet = plane.play_kubelet().await.unwrap();
         let audit = AuditLog::new(plane.folder().join("audit.log"));
-        Self::Cluster(plane, audit, kubelet)
+        Self::Cluster(Box::new(plane), audit, kubelet)
     }
 
     pub(crate) async fn sandbox() -> Self {
