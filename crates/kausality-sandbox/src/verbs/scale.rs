@@ -12,6 +12,7 @@ use crate::metadata;
 use crate::patch::Change;
 use crate::sandbox::Sandbox;
 use crate::status::{Cause, Failure, Subject};
+use crate::verbs::update::ATTEMPTS;
 use crate::{prepare, validate};
 
 impl Sandbox {
@@ -42,7 +43,7 @@ impl Sandbox {
 
     /// Changes how many replicas there are to be.
     pub(crate) async fn write_scale(&self, call: &Call, change: &Change, notes: &mut Notes) -> Done {
-        for _ in 0..5 {
+        for _ in 0..ATTEMPTS {
             if let Some(object) = self.try_scale(call, change, notes).await? {
                 return Ok((200, Arc::new(self.scale_of(call, &object)?)));
             }

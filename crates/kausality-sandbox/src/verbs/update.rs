@@ -15,8 +15,9 @@ use crate::status::{Cause, Failure};
 use crate::types::decode::Fill;
 use crate::{prepare, validate};
 
-/// How often a patch is tried on an object that others change at the same time.
-const ATTEMPTS: usize = 5;
+/// How often a change that names no version is tried on an object that others change at the same time. A real API server
+/// never gives up.
+pub(super) const ATTEMPTS: usize = 100;
 
 impl Sandbox {
     /// Puts the object in the body in the place of the stored one.

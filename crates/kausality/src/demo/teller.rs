@@ -18,6 +18,9 @@ use serde_json::Value;
 
 use crate::embedded::Embedded;
 
+/// What the commands that are shown would call themselves.
+const MANAGER: &str = "kubectl";
+
 /// Nothing in the story takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -48,12 +51,14 @@ impl<'a> Teller<'a> {
 
     pub(super) async fn create(&self, user: &str, kind: &str, object: Value) -> Result<()> {
         let object = serde_json::from_value(object)?;
-        self.api(user, kind).create(&PostParams::default(), &object).await?;
+        let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        self.api(user, kind).create(&parameters, &object).await?;
         Ok(())
     }
 
     pub(super) async fn patch(&self, user: &str, kind: &str, name: &str, patch: Value) -> Result<()> {
-        self.api(user, kind).patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?;
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        self.api(user, kind).patch(name, &parameters, &Patch::Strategic(patch)).await?;
         Ok(())
     }
 
