@@ -121,7 +121,7 @@ impl Webhook {
         };
         let cluster = Cluster::new(client.clone(), fresh, settings);
         let resources = Resources::new(&self.resources, cluster.clone());
-        resources.kinds().await.iter().for_each(|kind| resources.require(kind));
+        resources.kinds().await?.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
 
@@ -200,7 +200,8 @@ async fn in_time<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Res
     Ok(answer.with_context(|| format!("no answer within {} s", PATIENCE.as_secs()))??)
 }
 
-async fn interrupted() {
+/// Waits for the signal to stop.
+pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

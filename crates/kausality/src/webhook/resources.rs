@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kausality_cluster::{Cluster, Kind, registration::Registration};
+use kausality_cluster::{Cluster, Kind, UnknownKind, registration::Registration};
 use kube::Client;
 
 use super::in_time;
@@ -29,15 +29,16 @@ impl Resources {
         Self { names: names.to_vec(), cluster, missing: Mutex::default() }
     }
 
-    /// The kinds of those that are served. One that is not, since its operator was removed, must not keep the others
-    /// from being protected.
-    pub(super) async fn kinds(&self) -> Vec<Arc<Kind>> {
+    /// The kinds of those that are served; an error if that cannot be told now. One that is not served, since its operator
+    /// was removed, must not keep the others from being protected.
+    pub(super) async fn kinds(&self) -> Result<Vec<Arc<Kind>>, UnknownKind> {
         let (mut kinds, mut missing) = (Vec::new(), BTreeSet::new());
         for name in &self.names {
             let (plural, group) = name.split_once('.').unwrap_or((name, ""));
             match self.cluster.kinds.of_resource(group, plural).await {
                 Ok(kind) => kinds.push(kind),
-                Err(error) => {
+                Err(error @ UnknownKind::Failed(..)) => return Err(error),
+                Err(error @ UnknownKind::NotServed(_)) => {
                     let known = self.missing.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
                     if !known {
                         tracing::error!(resource = name, %error, "not watched, until it is served");
@@ -47,7 +48,7 @@ impl Resources {
             }
         }
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
-        kinds
+        Ok(kinds)
     }
 
     /// Has a kind watched from the start, if its objects are likely to own others. Those of the core group are not,
@@ -66,11 +67,14 @@ impl Resources {
             ticks.tick().await;
         }
         loop {
-            let kinds = self.kinds().await;
-            if kinds.is_empty() || kinds == registration.kinds {
-                tokio::time::sleep(LOOK).await;
-                continue;
-            }
+            // What cannot be told now must not take anything out of protection.
+            let kinds = match self.kinds().await {
+                Ok(kinds) if !kinds.is_empty() && kinds != registration.kinds => kinds,
+                _ => {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+            };
             kinds.iter().for_each(|kind| self.require(kind));
             let next = Registration { kinds, ..registration.clone() };
             match in_time(next.apply(client.clone())).await {
