@@ -2,12 +2,12 @@
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use kausality_api::mode::Mode;
 use serde_json::json;
 
-use crate::{embedded::Embedded, up};
+use crate::{embedded::Embedded, up::Open, webhook::interrupted};
 
 mod teller;
 
@@ -18,9 +18,9 @@ use teller::Teller;
 /// On a terminal, the control plane stays there afterwards to be played with.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Where to write the kubeconfig
+    /// Where to write a kubeconfig for playing; it is removed at the end
     #[arg(long, default_value = "kausality.kubeconfig", value_name = "FILE")]
-    kubeconfig: PathBuf,
+    write_kubeconfig: PathBuf,
 
     /// Tell the story without pauses, and end with it
     #[arg(long)]
@@ -50,7 +50,7 @@ impl Demo {
     }
 
     async fn stay(&self, embedded: &Embedded) -> Result<()> {
-        let _served = up::serve(embedded, ([127, 0, 0, 1], 0).into(), &self.kubeconfig).await?;
+        let _open = Open::new(embedded, ([127, 0, 0, 1], 0).into(), &self.write_kubeconfig).await?;
         anstream::println!(
             "\nYour turn, in another terminal. Ctrl-C here ends it.\n\
              \n  export KUBECONFIG={}\
@@ -60,10 +60,10 @@ impl Demo {
              \n  kubectl events --for deployment/shop\
              \n  kubectl annotate deployment/shop kausality.io/freeze=true   # nothing below it changes\
              \n  kausality own deployment/shop",
-            self.kubeconfig.display()
+            self.write_kubeconfig.display()
         );
-        tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
-        std::fs::remove_file(&self.kubeconfig).context("cannot remove the kubeconfig")
+        interrupted().await;
+        Ok(())
     }
 }
 

@@ -1,12 +1,18 @@
 //! `kausality up`: a control plane on this machine, with Kausality in it.
 
-use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{
+    fs::OpenOptions,
+    io::{ErrorKind, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use kausality_sandbox::{Served, User};
 
-use crate::{embedded::Embedded, mode::ModeArgument};
+use crate::{embedded::Embedded, mode::ModeArgument, webhook::interrupted};
 
 /// Start a control plane on this machine, with Kausality in it: no cluster is needed.
 ///
@@ -17,9 +23,9 @@ pub struct Up {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     bind_address: SocketAddr,
 
-    /// Where to write the kubeconfig
+    /// Where to write a kubeconfig for it; it is removed at the end
     #[arg(long, default_value = "kausality.kubeconfig", value_name = "FILE")]
-    kubeconfig: PathBuf,
+    write_kubeconfig: PathBuf,
 
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Enforce)]
@@ -35,22 +41,49 @@ impl Up {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let embedded = Embedded::start(self.default_mode.into()).await?;
-            let served = serve(&embedded, self.bind_address, &self.kubeconfig).await?;
+            let open = Open::new(&embedded, self.bind_address, &self.write_kubeconfig).await?;
             let mut out = anstream::stdout();
-            writeln!(out, "A control plane with Kausality runs at {}.", served.url)?;
-            writeln!(out, "Talk to it: export KUBECONFIG={}", self.kubeconfig.display())?;
+            writeln!(out, "A control plane with Kausality runs at {}.", open.served.url)?;
+            writeln!(out, "Talk to it: export KUBECONFIG={}", self.write_kubeconfig.display())?;
             writeln!(out, "Ctrl-C ends it, and it forgets everything.")?;
-            tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
-            std::fs::remove_file(&self.kubeconfig).context("cannot remove the kubeconfig")?;
+            interrupted().await;
             Ok(ExitCode::SUCCESS)
         })
     }
 }
 
-/// Serves it, and writes a kubeconfig of somebody who may do all.
-pub(crate) async fn serve(embedded: &Embedded, address: SocketAddr, kubeconfig: &PathBuf) -> Result<Served> {
-    let served = embedded.sandbox.serve(address).await?;
-    let written = std::fs::write(kubeconfig, served.kubeconfig(&User::admin("admin")));
-    written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
-    Ok(served)
+/// A sandbox that others can reach, and the kubeconfig for it, which goes with it.
+pub(crate) struct Open {
+    pub(crate) served: Served,
+    kubeconfig: PathBuf,
+}
+
+impl Open {
+    /// Serves it, and writes a kubeconfig of somebody who may do all. A file that is there is somebody's, and stays.
+    pub(crate) async fn new(embedded: &Embedded, address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
+        let served = embedded.sandbox.serve(address).await?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = match options.open(kubeconfig) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
+                "{} exists already: remove it if it is an old one, or name another with --write-kubeconfig",
+                kubeconfig.display()
+            ),
+            opened => opened,
+        };
+        let written =
+            file.and_then(|mut file| file.write_all(served.kubeconfig(&User::admin("admin")).as_bytes()));
+        written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        Ok(Self { served, kubeconfig: kubeconfig.to_owned() })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.kubeconfig) {
+            anstream::eprintln!("note: {} could not be removed: {error}", self.kubeconfig.display());
+        }
+    }
 }
