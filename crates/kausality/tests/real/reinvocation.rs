@@ -60,12 +60,7 @@ async fn stamp(plane: &ControlPlane) {
 async fn an_approval_for_once_survives_that_the_api_server_asks_again() {
     let Some(plane) = stage().await else { return };
     let cluster = settled_cluster(&plane).await;
-    let _webhook = Webhook::spawn(
-        &plane,
-        "webhook.log",
-        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps,eksclusters.example.com"],
-    );
-    registered(&plane).await;
+    let _webhook = Webhook::start_for(&plane, "configmaps,eksclusters.example.com").await;
     report_ready(&plane).await;
     stamp(&plane).await;
 

@@ -77,12 +77,17 @@ impl Webhook {
 
     /// One that is registered for workloads.
     pub(crate) async fn start(plane: &ControlPlane) -> Self {
-        let resources = "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch";
-        let webhook = Self::spawn(
+        Self::start_for(
             plane,
-            "webhook.log",
-            &["--register", "--bind-address", "127.0.0.1:0", "--resources", resources],
-        );
+            "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch",
+        )
+        .await
+    }
+
+    /// One that is registered for these resources.
+    pub(crate) async fn start_for(plane: &ControlPlane, resources: &str) -> Self {
+        let arguments = ["--register", "--bind-address", "127.0.0.1:0", "--resources", resources];
+        let webhook = Self::spawn(plane, "webhook.log", &arguments);
         registered(plane).await;
         webhook
     }

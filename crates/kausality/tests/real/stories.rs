@@ -160,12 +160,7 @@ pub(crate) async fn report_ready(plane: &ControlPlane) {
 async fn custom_resources_cost_one_write_per_new_fact() {
     let Some(plane) = stage().await else { return };
     settled_cluster(&plane).await;
-    let _webhook = Webhook::spawn(
-        &plane,
-        "webhook.log",
-        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "eksclusters.example.com"],
-    );
-    registered(&plane).await;
+    let _webhook = Webhook::start_for(&plane, "eksclusters.example.com").await;
     report_ready(&plane).await;
     let controllers = || annotation(&get(&plane, &["eksclusters", "prod"]), "controllers");
     let before = (controllers(), user_agent_calls(&plane, "kausality-webhook").len());
@@ -195,12 +190,7 @@ async fn custom_resources_cost_one_write_per_new_fact() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resource_that_is_not_served_harms_no_other() {
     let Some(plane) = stage().await else { return };
-    let _webhook = Webhook::spawn(
-        &plane,
-        "webhook.log",
-        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps,eksclusters.example.com"],
-    );
-    registered(&plane).await;
+    let _webhook = Webhook::start_for(&plane, "configmaps,eksclusters.example.com").await;
     let watched =
         || get(&plane, &["mutatingwebhookconfiguration", "kausality"])["webhooks"][0]["rules"].to_string();
     assert!(watched().contains("configmaps") && !watched().contains("eksclusters"), "{}", watched());
@@ -220,12 +210,7 @@ async fn a_resource_that_is_not_served_harms_no_other() {
 async fn a_busy_operator_meets_no_conflict() {
     let Some(plane) = stage().await else { return };
     settled_cluster(&plane).await;
-    let _webhook = Webhook::spawn(
-        &plane,
-        "webhook.log",
-        &["--register", "--bind-address", "127.0.0.1:0", "--resources", "eksclusters.example.com"],
-    );
-    registered(&plane).await;
+    let _webhook = Webhook::start_for(&plane, "eksclusters.example.com").await;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "EKSCluster"));
     let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
