@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
@@ -51,7 +52,7 @@ impl Registration {
     pub fn manifest(&self) -> Value {
         let mut client = json!({"url": self.url});
         if let (Some(pem), Some(client)) = (&self.ca_pem, client.as_object_mut()) {
-            client.insert("caBundle".to_owned(), base64(pem.as_bytes()).into());
+            client.insert("caBundle".to_owned(), STANDARD.encode(pem).into());
         }
         let rules = self.kinds.iter().flat_map(|kind| {
             let ApiResource { group, version, plural, .. } = &kind.resource;
@@ -114,9 +115,4 @@ fn api(client: Client) -> Api<DynamicObject> {
         plural: "mutatingwebhookconfigurations".to_owned(),
     };
     Api::all_with(client, &resource)
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let encoded = serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap_or_default();
-    encoded.as_str().unwrap_or_default().to_owned()
 }
