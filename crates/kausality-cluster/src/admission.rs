@@ -1,9 +1,6 @@
 //! A request's way: facts, decision, and what must happen before the answer.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use kausality_api::approval::Approval;
 use kausality_core::{
@@ -14,6 +11,7 @@ use kausality_core::{
     gate::Resolution,
     review::{BadReview, Request},
 };
+use tokio::time::Instant;
 
 use crate::{
     cluster::{Cluster, Freshness},

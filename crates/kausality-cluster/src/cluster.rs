@@ -3,11 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError, RwLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use kausality_core::{
     Known, KnownParent, Namespace, Questions, ScaledObject, Settings, Summary, policy::Policies, questions,
     review::Request, summary::Owner,
@@ -18,9 +17,10 @@ use kube::{
     core::{ApiResource, DynamicObject},
 };
 use serde_json::json;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
+    clock::Clock,
     events::Events,
     feed::feed,
     index::{Index, Sight, summarise},
@@ -54,6 +54,7 @@ pub struct Cluster {
     /// Keeps no connection for later: none that has died without a word is used again. For what is rare, or must not
     /// fail.
     pub(crate) fresh: Client,
+    clock: Clock,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
     pub(crate) pending: Pending,
@@ -111,15 +112,16 @@ impl Cluster {
     /// The cluster behind `client`, and behind `fresh`, which must use each connection once. Writes of
     /// `settings.own_users` are taken for Kausality's own.
     #[must_use]
-    pub fn new(client: Client, fresh: Client, settings: Settings) -> Arc<Self> {
+    pub fn new(client: Client, fresh: Client, settings: Settings, clock: Clock) -> Arc<Self> {
         let namespaces = Arc::new(Namespaces::default());
         let (api, fed) = (Api::all_with(fresh.clone(), &namespaces::resource()), namespaces.clone());
         tokio::spawn(async move { feed(api, "namespaces", &fed.pulse, &*fed).await });
         let cluster = Arc::new(Self {
             kinds: Kinds::new(fresh.clone()),
-            events: Events::new(client.clone()),
+            events: Events::new(client.clone(), clock.clone()),
             client,
             fresh,
+            clock,
             pending: Pending::default(),
             spent: Spent::default(),
             lately: Lately::default(),
@@ -303,13 +305,13 @@ impl Cluster {
             (parent, scaled)
         };
         let late = || "the API server did not answer in time".to_owned();
-        let found = tokio::time::timeout_at(until.into(), in_time).await;
+        let found = tokio::time::timeout_at(until, in_time).await;
         let (parent, scaled) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())))
         });
         Known {
-            now: Timestamp::now(),
+            now: self.clock.now(),
             parent,
             scaled,
             namespace: match namespace {
@@ -324,7 +326,7 @@ impl Cluster {
     async fn namespace(&self, name: &str, freshness: Freshness, until: Instant) -> Option<Arc<Namespace>> {
         if freshness == Freshness::Live {
             let live = self.get(|client| Api::all_with(client.clone(), &namespaces::resource()), name);
-            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until.into(), live).await {
+            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until, live).await {
                 return Some(namespaces::read(object).1);
             }
         }

@@ -1,9 +1,6 @@
 //! What decisions write into the cluster.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
@@ -14,6 +11,7 @@ use kube::{
     core::DynamicObject,
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::{
     cluster::{Cluster, api},
@@ -69,7 +67,7 @@ impl Cluster {
         for effect in &decision.effects {
             if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
                 let written = self.annotate(&self.fresh, parent, uid, Some(resource_version), annotations);
-                let written = tokio::time::timeout_at(until.into(), written).await;
+                let written = tokio::time::timeout_at(until, written).await;
                 written.unwrap_or_else(|_| Err(Unwritten::late()))?;
             }
         }

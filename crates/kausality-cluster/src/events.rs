@@ -2,12 +2,8 @@
 //!
 //! An event is named after its drift, so all replicas tell of one drift in one event.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, time::Duration};
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kausality_core::Drift;
 use kube::{
@@ -16,7 +12,9 @@ use kube::{
     core::{ApiResource, DynamicObject},
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::clock::Clock;
 
 /// How many events may wait to be written; more are dropped.
 const MAX_WAITING: usize = 256;
@@ -49,9 +47,9 @@ struct Event {
 
 impl Events {
     /// Events of the cluster behind `client`.
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, clock: Clock) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(write(client, receiver));
+        tokio::spawn(write(client, clock, receiver));
         Self(sender)
     }
 
@@ -138,11 +136,12 @@ fn within(mut text: String, bytes: usize) -> String {
 }
 
 /// Writes what is handed in, for ever.
-async fn write(client: Client, mut events: mpsc::Receiver<Event>) {
+async fn write(client: Client, clock: Clock, mut events: mpsc::Receiver<Event>) {
     let mut restraint = Restraint::default();
     while let Some(event) = events.recv().await {
         let Some(count) = restraint.admit(Instant::now(), &event.parent, &event.name) else { continue };
-        let written = tokio::time::timeout(DEADLINE, write_one(&client, &event, count)).await;
+        let now = format!("{:.6}", clock.now());
+        let written = tokio::time::timeout(DEADLINE, write_one(&client, &event, count, &now)).await;
         match written {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(event = event.name, %error, "event could not be written"),
@@ -151,7 +150,7 @@ async fn write(client: Client, mut events: mpsc::Receiver<Event>) {
     }
 }
 
-async fn write_one(client: &Client, event: &Event, count: usize) -> Result<(), kube::Error> {
+async fn write_one(client: &Client, event: &Event, count: usize, now: &str) -> Result<(), kube::Error> {
     let resource = ApiResource {
         group: "events.k8s.io".to_owned(),
         version: "v1".to_owned(),
@@ -160,9 +159,8 @@ async fn write_one(client: &Client, event: &Event, count: usize) -> Result<(), k
         plural: "events".to_owned(),
     };
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &event.namespace, &resource);
-    let now = format!("{:.6}", Timestamp::now());
     let mut body = event.body.clone();
-    body["eventTime"] = now.as_str().into();
+    body["eventTime"] = now.into();
     let body = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
     match api.create(&PostParams::default(), &body).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {}

@@ -3,10 +3,7 @@
 //! A watch whose connection has died without a word looks like one on which nothing happens. So each is opened for a
 //! short time only: where the API server has not ended it by then, it is dead.
 
-use std::{
-    ops::ControlFlow,
-    time::{Duration, Instant},
-};
+use std::{ops::ControlFlow, time::Duration};
 
 use futures::{StreamExt, TryStreamExt};
 use kube::{
@@ -14,6 +11,7 @@ use kube::{
     api::{ListParams, WatchParams},
     core::{DynamicObject, WatchEvent},
 };
+use tokio::time::Instant;
 
 use crate::pulse::Pulse;
 
@@ -128,7 +126,7 @@ async fn watch(api: &Api<DynamicObject>, version: &mut String, pulse: &Pulse, mi
         Err(_) => return End::Failed(format!("no answer within {ANSWER:?}")),
     };
     pulse.beat();
-    let end = tokio::time::Instant::now() + TERM + GRACE;
+    let end = Instant::now() + TERM + GRACE;
     loop {
         let event = match tokio::time::timeout_at(end, events.next()).await {
             Err(_) => return End::Failed("the watch has died without a word".to_owned()),

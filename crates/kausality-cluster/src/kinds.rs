@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
@@ -19,6 +19,7 @@ use kube::{
         discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
     },
 };
+use tokio::time::Instant;
 
 /// A kind that the API server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,11 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use kausality_core::review::Request;
+use tokio::time::Instant;
 
 /// A change that has not shown by then has failed.
 const MEMORY: Duration = Duration::from_secs(2);

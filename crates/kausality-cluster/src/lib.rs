@@ -13,6 +13,7 @@
 //! read live and the decision is made again: a stale cache must never block a legitimate change.
 
 mod admission;
+mod clock;
 mod cluster;
 mod effects;
 mod events;
@@ -28,6 +29,7 @@ pub mod registration;
 mod schemas;
 mod spent;
 
+pub use clock::Clock;
 pub use cluster::{Cluster, Freshness, WatchHealth};
 pub use index::{Changes, Index, Sight};
 pub use kinds::{Kind, Kinds, UnknownKind};

@@ -4,9 +4,9 @@
 //! scaled object: both are written later. Until then this replica knows them from here.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use kausality_api::{
@@ -14,6 +14,7 @@ use kausality_api::{
     identity::{Hashes, UserHash},
 };
 use kausality_core::{Summary, review, summary::ObjectId};
+use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
 const MAX_WAITING: usize = 10_000;
@@ -27,11 +28,11 @@ pub(crate) type Annotations = BTreeMap<String, Option<String>>;
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    waiting: Mutex<HashMap<(String, Until), Waiting>>,
+    waiting: Mutex<BTreeMap<(String, Until), Waiting>>,
 }
 
 /// What annotations wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Until {
     /// Their object is quiet.
     Quiet,
@@ -196,7 +197,7 @@ impl Pending {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Until), Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Until), Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

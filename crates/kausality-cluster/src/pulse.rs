@@ -2,8 +2,10 @@
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 /// A watch that has been broken for longer than this is not trusted.
 const MAX_OUTAGE: Duration = Duration::from_secs(5);

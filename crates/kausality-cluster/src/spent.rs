@@ -7,11 +7,12 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use kausality_api::{annotation::TRACE, approval::Approval, trace::Trace};
 use kausality_core::{intent::IntentHash, review::Request};
+use tokio::time::Instant;
 
 /// How long the API server may take to come back.
 const MEMORY: Duration = Duration::from_secs(10);

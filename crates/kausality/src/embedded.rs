@@ -1,17 +1,15 @@
 //! A control plane in this process, with Kausality in its admission: no cluster, no webhook, no network.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{FutureExt, future::BoxFuture};
 use kausality_api::mode::Mode;
-use kausality_cluster::{Cluster, policies, registration::WEBHOOK};
+use kausality_cluster::{Clock, Cluster, policies, registration::WEBHOOK};
 use kausality_core::{Decision, Settings, decision::Verdict};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
 use kausality_webhook::Bytes;
+use tokio::time::Instant;
 
 /// Who Kausality is in the sandbox.
 const SELF: &str = "kausality";
@@ -40,7 +38,7 @@ impl Embedded {
             salt: Cluster::salt(&client).await.context("the sandbox does not answer")?,
             ..Settings::default()
         };
-        let cluster = Cluster::new(client.clone(), client, settings);
+        let cluster = Cluster::new(client.clone(), client, settings, Clock::default());
         tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
         tokio::spawn(cluster.clone().record());
         let mut ticks = tokio::time::interval(Duration::from_millis(5));

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use kausality_cluster::{Cluster, policies, registration::Registration};
+use kausality_cluster::{Clock, Cluster, policies, registration::Registration};
 use kausality_core::{Settings, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 use prometheus_client::registry::Registry;
@@ -119,7 +119,7 @@ impl Webhook {
             policies: Policies::new(fixed.clone()),
             salt: in_time(Cluster::salt(&client)).await.context("cannot read the namespace kube-system")?,
         };
-        let cluster = Cluster::new(client.clone(), fresh, settings);
+        let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
         let resources = Resources::new(&self.resources, cluster.clone());
         resources.kinds().await?.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
@@ -231,7 +231,8 @@ struct OnCluster(Arc<Cluster>);
 
 impl Admission for OnCluster {
     async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
-        let (subject, decision) = self.0.admit(&review, until, |request| Subject::from(request)).await?;
+        let (subject, decision) =
+            self.0.admit(&review, until.into(), |request| Subject::from(request)).await?;
         Ok(Reply { subject, decision })
     }
 
