@@ -14,6 +14,7 @@ use kausality_core::{
 use tokio::time::Instant;
 
 use crate::{
+    clock::left_until,
     cluster::{Cluster, Freshness},
     index::Sight,
 };
@@ -99,7 +100,7 @@ impl Cluster {
         let under_way = self.lately.is_under_way(&summary.uid, &summary.resource_version);
         let deadline = Instant::now() + if under_way { WHILE } else { MOMENT };
         let mut changes = index.changes();
-        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+        while let Some(left) = left_until(deadline) {
             match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
                 Sight::Here(now) if now.resource_version == summary.resource_version => {
                     changes.next(left).await

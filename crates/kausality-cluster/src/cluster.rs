@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, left_until},
     events::Events,
     feed::feed,
     index::{Index, Sight, summarise},
@@ -379,7 +379,7 @@ impl Cluster {
                     Sight::Departed => return Ok(None),
                     Sight::Blind => break,
                     Sight::Unseen => {
-                        let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
+                        let Some(left) = left_until(deadline) else { break };
                         changes.next(left).await;
                     }
                 }

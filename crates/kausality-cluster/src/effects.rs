@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
+    clock::left_until,
     cluster::{Cluster, api},
     index::Sight,
     kinds::UnknownKind,
@@ -171,7 +172,7 @@ impl Cluster {
         while let Some(Waiting { object, annotations, generation, since, .. }) =
             self.pending.get(uid, Until::Scaled)
         {
-            let left = (since + SCALE_PATIENCE).checked_duration_since(Instant::now());
+            let left = left_until(since + SCALE_PATIENCE);
             if self.has_scaled(uid, &object, generation, left).await {
                 if self.write(uid, &object, &annotations).await || left.is_none() {
                     self.pending.done(uid, Until::Scaled, &annotations);

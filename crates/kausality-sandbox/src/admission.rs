@@ -202,6 +202,7 @@ impl Sandbox {
                     return Ok(None);
                 }
                 let uid = self.state().ids.uid();
+                attributes.call.reviewed.note(&uid);
                 let review = attributes.review(&uid, &attributes.call.definition, object, old)?;
                 let verdict = admission.review(review).await;
                 verdict.map(Some).map_err(|error| failed(admission.name(), error))

@@ -11,6 +11,7 @@ use crate::audit::AuditEntry;
 use crate::identity::User;
 use crate::kinds::structural;
 use crate::kinds::{Definition, Registry, Shape};
+use crate::observer::Reviewed;
 use crate::request::{Form, Query};
 use crate::status::{Cause, Failure, Subject};
 use crate::types::decode::{Fill, decode};
@@ -29,6 +30,7 @@ pub(crate) struct Call {
     pub(crate) form: Form,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    pub(crate) reviewed: Reviewed,
 }
 
 /// What happens to fields that are not known.
@@ -79,6 +81,7 @@ impl Call {
             form: self.form,
             content_type: self.content_type.clone(),
             body: self.body.clone(),
+            reviewed: Reviewed::default(),
         }
     }
 

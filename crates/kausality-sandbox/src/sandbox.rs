@@ -16,6 +16,7 @@ use crate::clock::{Clock, RealClock};
 use crate::controllers::Time;
 use crate::identity::{self, User};
 use crate::kinds::Registry;
+use crate::observer::{Observer, Reviewed};
 use crate::request::{self, Query};
 use crate::seed::Generator;
 use crate::status::Failure;
@@ -32,6 +33,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     admission: Mutex<Vec<Arc<dyn Admission>>>,
+    pub(crate) observers: Mutex<Vec<Arc<dyn Observer>>>,
     tokens: Mutex<BTreeMap<String, User>>,
     audit: Mutex<AuditLog>,
     pub(crate) callers: Callers,
@@ -109,6 +111,7 @@ impl Builder {
                 state: Mutex::new(state),
                 clock: self.clock,
                 admission: Mutex::default(),
+                observers: Mutex::default(),
                 tokens: Mutex::default(),
                 audit: Mutex::new(AuditLog::new(self.audit)),
                 callers: Callers::default(),
@@ -146,6 +149,11 @@ impl Sandbox {
     /// Takes an admission back, by its name.
     pub fn remove_admission(&self, name: &str) {
         lock(&self.inner.admission).retain(|admission| admission.name() != name);
+    }
+
+    /// Tells somebody of every write from now on.
+    pub fn add_observer(&self, observer: Arc<dyn Observer>) {
+        lock(&self.inner.observers).push(observer);
     }
 
     pub(crate) fn admissions(&self) -> Vec<Arc<dyn Admission>> {
@@ -259,6 +267,7 @@ impl Sandbox {
             namespace: target.namespace,
             name: target.name,
             subresource: target.subresource,
+            reviewed: Reviewed::default(),
         };
         call.enter(entry, &parts.method);
         let mut notes = Notes::default();

@@ -36,7 +36,7 @@ const LAYERS: &[Layer] = &[
         siblings: Siblings::Strangers,
     },
     Layer { name: "binary", crates: &["kausality", "xtask"], siblings: Siblings::Strangers },
-    Layer { name: "test", crates: &["kausality-testbed"], siblings: Siblings::Open },
+    Layer { name: "test", crates: &["kausality-simulation", "kausality-testbed"], siblings: Siblings::Open },
 ];
 
 /// The dependencies inside the workspace that go the wrong way, and the crates that have no layer.

@@ -191,11 +191,14 @@ impl Controller for Composite {
     }
 }
 
-/// Whether an object has all that is desired.
+/// Whether an object has all that is desired. What the API server adds to the items of a list does not matter either.
 fn covers(held: &Value, desired: &Value) -> bool {
     match (held, desired) {
         (Value::Object(held), Value::Object(desired)) => {
             desired.iter().all(|(key, value)| held.get(key).is_some_and(|held| covers(held, value)))
+        }
+        (Value::Array(held), Value::Array(desired)) => {
+            held.len() == desired.len() && held.iter().zip(desired).all(|(held, value)| covers(held, value))
         }
         _ => held == desired,
     }
@@ -208,6 +211,9 @@ fn lay(held: &mut Value, desired: &Value) {
             for (key, value) in desired {
                 lay(held.entry(key.clone()).or_insert(Value::Null), value);
             }
+        }
+        (Value::Array(held), Value::Array(desired)) if held.len() == desired.len() => {
+            held.iter_mut().zip(desired).for_each(|(held, value)| lay(held, value));
         }
         (held, desired) => *held = desired.clone(),
     }

@@ -78,6 +78,7 @@ impl Sandbox {
             return Ok((201, Arc::new(object)));
         }
         let stored = state.store.put(&definition.collection, place, definition.store(object));
+        self.tell(call, None, Some(&stored));
         state.take_note(definition, &stored);
         Ok((201, definition.serve(&stored)))
     }

@@ -96,6 +96,7 @@ impl Sandbox {
                 if !options.dry_run {
                     let last = definition.store(end.clone());
                     let last = state.store.remove(&definition.collection, &place, Some(last))?;
+                    self.tell(call, Some(live), None);
                     state.take_note_of_removal(definition, &last);
                 }
                 let returned = ["Pod", "Service", "ServiceAccount", "PersistentVolumeClaim"];

@@ -168,10 +168,12 @@ impl Sandbox {
         if done {
             let answer = Arc::new(new.clone());
             let last = state.store.remove(&definition.collection, &place, Some(new))?;
+            self.tell(call, Some(live), None);
             state.take_note_of_removal(definition, &last);
             return Some(definition.serve(&answer));
         }
         let stored = state.store.put(&definition.collection, place, new);
+        self.tell(call, Some(live), Some(&stored));
         state.take_note(definition, &stored);
         Some(definition.serve(&stored))
     }

@@ -1,0 +1,119 @@
+//! How every simulation must end: when nothing goes wrong any more, everything comes to be as people want it.
+
+use std::{sync::Arc, time::Duration};
+
+use kausality_sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use crate::{
+    OPERATOR,
+    oracle::{Oracle, Steady, Version},
+    people::{Kind, People},
+    replicas::Replicas,
+};
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Waits until all is as it should be, and says so if that never happens.
+pub(crate) async fn converges(
+    people: &People,
+    replicas: &Arc<Replicas>,
+    oracle: &Arc<Oracle>,
+    sandbox: &Sandbox,
+) {
+    oracle.note("the faults are over");
+    if replicas.len() == 0 {
+        replicas.start();
+    }
+    // Connections that have died without a word are found out within their term.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    if !replicas.are_ready() {
+        return oracle.violation("a replica is not ready although nothing is wrong");
+    }
+    oracle.calm();
+    sandbox.compact();
+    for root in &people.roots {
+        people.release(*root).await;
+    }
+    for nested in people.list("deployments").await {
+        let name = nested["metadata"]["name"].as_str().unwrap_or_default();
+        let none = json!({"metadata": {"annotations": {"kausality.io/freeze": null, "kausality.io/rejections": null}}});
+        people.send("alice", http::Method::PATCH, &crate::people::url("deployments", name), &none).await;
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for (nth, root) in people.roots.iter().enumerate() {
+        let code = people.change("alice", *root, &format!("final {nth}"), 2).await;
+        if code != 200 && code != 404 {
+            oracle.violation(format_args!("{root} cannot be changed any more: {code}"));
+        }
+    }
+    let looks = PATIENCE.as_secs() / LOOK.as_secs();
+    let mut left = String::new();
+    for _ in 0..looks {
+        tokio::time::sleep(LOOK).await;
+        if oracle.is_violated() {
+            return;
+        }
+        match unfinished(people, oracle).await {
+            Some(what) => left = what,
+            None => return,
+        }
+    }
+    oracle.violation(format_args!("it does not come to rest: {left}"));
+}
+
+/// What is not yet as it should be.
+async fn unfinished(people: &People, oracle: &Oracle) -> Option<String> {
+    let stacks = people.list("stacks").await;
+    let deployments = people.list("deployments").await;
+    for object in stacks.iter().chain(&deployments) {
+        if let Some(why) = undone(object, oracle) {
+            let metadata = &object["metadata"];
+            return Some(format!("{} {} {why}", object["kind"], metadata["name"]));
+        }
+    }
+    for root in people.roots.iter().filter(|root| root.kind == Kind::Stack) {
+        let named = |suffix: &str| json!(format!("{root}{suffix}"));
+        let Some(stack) = stacks.iter().find(|stack| stack["metadata"]["name"] == named("")) else {
+            continue;
+        };
+        let settings = people.list("configmaps").await;
+        let settings = settings.iter().find(|child| child["metadata"]["name"] == named("-settings"));
+        if settings.map(|child| &child["data"]["color"]) != Some(&stack["spec"]["color"]) {
+            return Some(format!("the ConfigMap of {root} is not as it wants it"));
+        }
+    }
+    for resource in ["configmaps", "deployments", "replicasets"] {
+        for object in people.list(resource).await {
+            let owner = &object["metadata"]["ownerReferences"][0]["uid"];
+            if owner.as_str().is_some_and(|owner| oracle.current(owner).is_none()) {
+                return Some(format!("{} {} has lost its owner", object["kind"], object["metadata"]["name"]));
+            }
+        }
+    }
+    None
+}
+
+/// What an object still lacks.
+fn undone(object: &Value, oracle: &Oracle) -> Option<&'static str> {
+    let now = oracle.current(object["metadata"]["uid"].as_str().unwrap_or_default())?;
+    let Version { steady, .. } = now;
+    let controller = if now.kind == "Stack" {
+        OPERATOR
+    } else {
+        "system:serviceaccount:kube-system:deployment-controller"
+    };
+    if steady != Steady::Surely {
+        Some("is not done")
+    } else if !now.is_marked() {
+        Some("is not marked as settled")
+    } else if !now.is_controlled_by(controller) {
+        Some("does not know its controller")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,219 @@
+//! The line between somebody and the API server, and what happens to whatever goes over it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{
+    future::{BoxFuture, FutureExt as _, pending},
+    stream,
+};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::{Bytes, Frame};
+use kausality_sandbox::{Body, Road, Sandbox, User};
+use tokio::time::Instant;
+use tower::Service;
+
+use crate::{dice::Dice, weather::Sky};
+
+/// When controllers find out that their connection has died without a word.
+const DEAD: Duration = Duration::from_secs(30);
+
+/// A line. Clones are the same line.
+#[derive(Clone)]
+pub(crate) struct Line {
+    sandbox: Sandbox,
+    user: User,
+    sky: Arc<Sky>,
+    dice: Dice,
+    dead: Arc<AtomicBool>,
+    shown: Arc<Mutex<BTreeMap<String, Shown>>>,
+}
+
+/// How far a controller's watch of a collection has come.
+#[derive(Default)]
+struct Shown {
+    revision: u64,
+    newest: u64,
+    coming: VecDeque<(Instant, u64)>,
+}
+
+/// What went over a line and did not arrive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost(&'static str);
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Lost {}
+
+/// What becomes of an event of a watch.
+enum Fate {
+    Arrives,
+    ArrivesTwice,
+    IsCut,
+    NeverArrives,
+}
+
+impl Line {
+    pub(crate) fn new(sandbox: &Sandbox, user: User, sky: &Arc<Sky>, dice: Dice) -> Self {
+        Self {
+            sandbox: sandbox.clone(),
+            user,
+            sky: sky.clone(),
+            dice,
+            dead: Arc::default(),
+            shown: Arc::default(),
+        }
+    }
+
+    /// As a client.
+    pub(crate) fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// Whoever is at this end is dead: nothing goes in any more, and nothing comes out.
+    pub(crate) fn die(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes as long as it takes; for ever, to the dead.
+    async fn travel(&self) {
+        let delay = self.sky.delay(&self.dice);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if self.dead.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
+    }
+
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, Lost> {
+        request.extensions_mut().insert(self.user.clone());
+        self.travel().await;
+        if self.dice.chance(self.sky.now().refused) {
+            return Err(Lost("connection refused"));
+        }
+        // Whatever has arrived goes on although nobody may wait for it any more.
+        let sandbox = self.sandbox.clone();
+        let answer = tokio::spawn(async move { sandbox.handle(request).await }).await;
+        self.travel().await;
+        if self.dice.chance(self.sky.now().lost) {
+            if self.dice.chance(500) {
+                pending::<()>().await;
+            }
+            return Err(Lost("connection reset by peer"));
+        }
+        answer.map_err(|_| Lost("the API server is gone"))
+    }
+
+    fn fate(&self) -> Fate {
+        let weather = self.sky.now();
+        if self.dice.chance(weather.cut) {
+            Fate::IsCut
+        } else if self.dice.chance(weather.stalled) {
+            Fate::NeverArrives
+        } else if self.dice.chance(weather.twice) {
+            Fate::ArrivesTwice
+        } else {
+            Fate::Arrives
+        }
+    }
+
+    /// A watch, as it arrives.
+    fn watched(&self, body: Body) -> UnsyncBoxBody<Bytes, Lost> {
+        struct Watch {
+            body: Body,
+            line: Line,
+            again: Option<Bytes>,
+            cut: bool,
+        }
+        let watch = Watch { body, line: self.clone(), again: None, cut: false };
+        let frames = stream::unfold(watch, async |mut watch| {
+            if let Some(again) = watch.again.take() {
+                return Some((Ok(Frame::data(again)), watch));
+            }
+            if watch.cut {
+                return None;
+            }
+            let event = watch.body.frame().await?.ok()?.into_data().ok()?;
+            watch.line.travel().await;
+            match watch.line.fate() {
+                Fate::Arrives => {}
+                Fate::ArrivesTwice => watch.again = Some(event.clone()),
+                Fate::IsCut => {
+                    watch.cut = true;
+                    return Some((Err(Lost("connection reset by peer")), watch));
+                }
+                Fate::NeverArrives => pending::<()>().await,
+            }
+            Some((Ok(Frame::data(event)), watch))
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+}
+
+impl Service<Request<kube::client::Body>> for Line {
+    type Response = Response<UnsyncBoxBody<Bytes, Lost>>;
+    type Error = Lost;
+    type Future = BoxFuture<'static, Result<Self::Response, Lost>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        let line = self.clone();
+        async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let answer = line.send(Request::from_parts(parts, body)).await?;
+            let is_watch = is_watch && answer.status().is_success();
+            Ok(answer.map(|body| {
+                if is_watch {
+                    line.watched(body)
+                } else {
+                    body.map_err(|never| match never {}).boxed_unsync()
+                }
+            }))
+        }
+        .boxed()
+    }
+}
+
+impl Road for Line {
+    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, String>> {
+        async {
+            let answer = tokio::time::timeout(DEAD, self.send(request)).await;
+            answer.unwrap_or(Err(Lost("the connection is dead"))).map_err(|lost| lost.to_string())
+        }
+        .boxed()
+    }
+
+    fn shown(&self, collection: &str, revision: u64) -> u64 {
+        let mut all = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = all.entry(collection.to_owned()).or_default();
+        let now = Instant::now();
+        if revision > shown.newest {
+            let earliest = shown.coming.back().map_or(now, |(at, _)| *at);
+            shown.newest = revision;
+            shown.coming.push_back((earliest.max(now + self.sky.delay(&self.dice)), revision));
+        }
+        while let Some((_, revision)) = shown.coming.front().copied().filter(|(at, _)| *at <= now) {
+            shown.revision = revision;
+            shown.coming.pop_front();
+        }
+        shown.revision
+    }
+}

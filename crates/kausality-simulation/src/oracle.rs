@@ -1,0 +1,448 @@
+//! Who asked for what, and so what Kausality must and must not do.
+//!
+//! The oracle sees every write as it is stored, and every decision. It knows less than Kausality about why something is
+//! right, and more about what is true: it has seen the whole past, and no cache is between it and the store. Where both
+//! readings of the past are possible it says nothing.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use kausality_api::{annotation::SYSTEM, approval::Approval, approval::ApprovalMode};
+use kausality_core::{
+    Decision, Exception, Review,
+    class::Class,
+    decision::{Effect, Verdict},
+    gate::Resolution,
+    review::Operation,
+};
+use kausality_sandbox::{Observer, Stored};
+use serde_json::Value;
+
+use crate::{OPERATOR, SELF, clock::Clock};
+
+mod version;
+
+pub(crate) use version::{Steady, Version, system};
+
+/// The oracle of one simulation.
+pub(crate) struct Oracle {
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many writes were stored.
+    writes: u64,
+    objects: BTreeMap<String, Object>,
+    decided: BTreeMap<String, Decided>,
+    /// How often each `once` approval, known by its reason, has let something be stored.
+    used: BTreeMap<String, u32>,
+    counts: BTreeMap<&'static str, u64>,
+    violations: Vec<String>,
+    log: Vec<String>,
+    calm: bool,
+}
+
+/// All versions of an object.
+#[derive(Default)]
+struct Object {
+    versions: Vec<Version>,
+    gone: Option<u64>,
+}
+
+/// A decision, until what it allowed is stored.
+struct Decided {
+    system: BTreeMap<String, String>,
+    /// It let a drift pass that nobody approved, and had all it takes to know that.
+    unasked: Option<String>,
+    approval: Option<Approval>,
+}
+
+/// A request that is being decided.
+pub(crate) struct Question {
+    /// How many writes were stored when it was asked.
+    at: u64,
+    uid: String,
+    user: String,
+    operation: Operation,
+    object: String,
+    /// The child, as approvals name it.
+    child: [String; 3],
+    parent: Option<String>,
+    deleting: bool,
+    dry_run: bool,
+    /// The annotations of ours that were sent.
+    sent: BTreeMap<String, String>,
+    /// Whether the replica that is asked knows the parent as it is.
+    fresh: bool,
+}
+
+impl Question {
+    /// The parent, as a replica would look for it: apiVersion, kind, namespace, name and uid.
+    pub(crate) fn parent_of(review: &[u8]) -> Option<[String; 5]> {
+        let review = Review::parse(review).ok()?;
+        let request = &review.request;
+        let object = request.old_object.as_ref().or(request.object.as_ref())?;
+        let owner = object.metadata.owner.as_ref()?;
+        Some([
+            owner.api_version.to_string(),
+            owner.kind.to_string(),
+            request.namespace.to_string(),
+            owner.name.to_string(),
+            owner.uid.to_string(),
+        ])
+    }
+}
+
+impl Oracle {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down what happens.
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        self.state().note(self.clock, &line.to_string());
+    }
+
+    /// Counts what happens.
+    pub(crate) fn count(&self, what: &'static str) {
+        *self.state().counts.entry(what).or_default() += 1;
+    }
+
+    /// Something is as it must not be.
+    pub(crate) fn violation(&self, what: impl std::fmt::Display) {
+        self.state().violation(self.clock, what.to_string());
+    }
+
+    /// Nothing goes wrong by itself any more.
+    pub(crate) fn calm(&self) {
+        self.state().calm = true;
+    }
+
+    pub(crate) fn is_violated(&self) -> bool {
+        !self.state().violations.is_empty()
+    }
+
+    /// What came of it: violations, log, counts.
+    pub(crate) fn result(&self) -> (Vec<String>, Vec<String>, BTreeMap<&'static str, u64>) {
+        let mut state = self.state();
+        let taken = std::mem::take(&mut *state);
+        (taken.violations, taken.log, taken.counts)
+    }
+
+    /// The object of a uid as it is, if it still is.
+    pub(crate) fn current(&self, uid: &str) -> Option<Version> {
+        let state = self.state();
+        let object = state.objects.get(uid).filter(|object| object.gone.is_none())?;
+        object.versions.last().cloned()
+    }
+
+    /// A request is about to be decided by a replica that knows its parent at this version.
+    pub(crate) fn ask(&self, review: &[u8], known: Option<&str>) -> Option<Question> {
+        let review = Review::parse(review).ok()?;
+        let request = &review.request;
+        let object = request.object.as_ref().or(request.old_object.as_ref())?;
+        let old = request.old_object.as_ref();
+        let owner = old.unwrap_or(object).metadata.owner.as_ref();
+        let state = self.state();
+        // A scale does not say whose it is.
+        let scaled = state.objects.get(&*object.metadata.uid).and_then(|scaled| scaled.versions.last());
+        let scaled = scaled.filter(|_| request.sub_resource == "scale").and_then(|scaled| scaled.owner.clone());
+        let parent = owner.map(|owner| owner.uid.to_string()).or(scaled);
+        let current = parent.as_ref().and_then(|parent| state.objects.get(parent)?.versions.last());
+        let fresh = current.is_some_and(|current| known == Some(current.resource_version.as_str()));
+        let sent = object.metadata.annotations.ours().filter(|(key, _)| SYSTEM.contains(key));
+        Some(Question {
+            at: state.writes,
+            uid: request.uid.to_string(),
+            user: request.user_info.username.to_string(),
+            operation: request.operation,
+            object: format!(
+                "{} {}/{}{}",
+                request.kind.kind,
+                request.namespace,
+                object.metadata.any_name(),
+                if request.sub_resource.is_empty() {
+                    String::new()
+                } else {
+                    format!("/{}", request.sub_resource)
+                },
+            ),
+            child: [&object.api_version, &object.kind, &object.metadata.name].map(ToString::to_string),
+            parent,
+            deleting: old.is_some_and(|old| old.metadata.is_deleting()),
+            dry_run: request.is_dry_run(),
+            sent: sent.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            fresh,
+        })
+    }
+
+    /// It has been decided.
+    pub(crate) fn decide(&self, question: &Question, decision: &Decision) {
+        let mut state = self.state();
+        state.decide(self.clock, question, decision);
+    }
+}
+
+impl Observer for Oracle {
+    fn stored(&self, write: &Stored<'_>) {
+        self.state().store(self.clock, write);
+    }
+}
+
+impl State {
+    fn note(&mut self, clock: Clock, line: &str) {
+        self.log.push(format!("{:>10.3} {line}", clock.elapsed().as_secs_f64()));
+    }
+
+    fn violation(&mut self, clock: Clock, what: String) {
+        self.note(clock, &format!("VIOLATION {what}"));
+        self.violations.push(what);
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// What the parent was at any time between a question and now; `None` if it is not known, or was gone.
+    fn meanwhile(&self, question: &Question) -> Option<Vec<&Version>> {
+        let parent = self.objects.get(question.parent.as_ref()?)?;
+        if parent.gone.is_some() {
+            return None;
+        }
+        let first = parent.versions.partition_point(|version| version.at <= question.at).checked_sub(1)?;
+        Some(parent.versions.iter().skip(first).collect())
+    }
+
+    fn decide(&mut self, clock: Clock, question: &Question, decision: &Decision) {
+        let Question { user, operation, object, .. } = question;
+        let cause = decision.cause.map_or("-", |cause| cause.as_str());
+        let verdict = match &decision.verdict {
+            Verdict::Deny(denial) => format!("{} {}", denial.code, decision.resolution.as_str()),
+            allowed => format!("{} {}", allowed.as_str(), decision.resolution.as_str()),
+        };
+        self.note(clock, &format!("{operation:?} {object} by {user}: {cause}, {verdict}"));
+        self.count(match (&decision.verdict, &decision.resolution) {
+            (Verdict::Deny(_), Resolution::Blocked) => "drifts denied",
+            (Verdict::Deny(_), Resolution::Frozen) => "frozen",
+            (Verdict::Deny(_), Resolution::Rejected) => "rejected",
+            (Verdict::Deny(_), _) => "denied otherwise",
+            (_, Resolution::Approved(_)) => "drifts approved",
+            (_, Resolution::Excepted(_)) => "approved again",
+            _ => match cause {
+                "-" => "without a cause",
+                _ => "allowed",
+            },
+        });
+        if let Verdict::Deny(denial) = &decision.verdict {
+            let wrong = self.wrongly_denied(question, decision, denial.code);
+            if let Some(wrong) = wrong {
+                self.violation(
+                    clock,
+                    format!("{operation:?} {object} by {user} was denied ({}): {wrong}", denial.message),
+                );
+            }
+            return;
+        }
+        let mut system = question.sent.clone();
+        for (key, value) in &decision.patch.annotations {
+            match value.as_ref().filter(|_| SYSTEM.contains(&key.as_str())) {
+                Some(value) => system.insert(key.clone(), value.clone()),
+                None => system.remove(key),
+            };
+        }
+        let decided =
+            Decided { system, unasked: self.unasked(question, decision), approval: approval(decision) };
+        if !question.dry_run {
+            self.decided.insert(question.uid.clone(), decided);
+        }
+    }
+
+    /// Why a request should not have been denied.
+    fn wrongly_denied(&self, question: &Question, decision: &Decision, code: u16) -> Option<String> {
+        if matches!(decision.class, Class::Status | Class::Metadata | Class::Own | Class::Ignored) {
+            return Some("such a request is never gated".to_owned());
+        }
+        if question.parent.is_none() {
+            return Some("it has no parent".to_owned());
+        }
+        if code == 500 {
+            return self.calm.then(|| "everything can be read".to_owned());
+        }
+        let parent = question.parent.as_ref().and_then(|parent| self.objects.get(parent))?;
+        if let Some(gone) = parent.gone {
+            let long_ago = gone <= question.at && question.operation != Operation::Create;
+            return long_ago.then(|| "its parent was gone".to_owned());
+        }
+        if code == 422 {
+            return Some("its parent is there".to_owned());
+        }
+        let versions = self.meanwhile(question)?;
+        let all = |holds: &dyn Fn(&Version) -> bool| versions.iter().all(|version| holds(version));
+        if decision.resolution == Resolution::Frozen {
+            return all(&|parent| !parent.frozen).then(|| "its parent was not frozen".to_owned());
+        }
+        if all(&|parent| parent.deleting) || question.deleting {
+            return Some("it is clean-up".to_owned());
+        }
+        if decision.resolution == Resolution::Rejected && versions.iter().any(|parent| parent.rejects) {
+            return None;
+        }
+        if all(&|parent| controller(&parent.kind) != question.user) {
+            return Some("whoever did it is not the controller of its parent".to_owned());
+        }
+        if all(&|parent| !parent.arrived) {
+            return Some("its parent has never been done since its intent was written".to_owned());
+        }
+        let [api_version, kind, name] = &question.child;
+        if all(&|parent| !parent.rejects && parent.approves(api_version, kind, name)) {
+            return Some("it was approved".to_owned());
+        }
+        None
+    }
+
+    /// Why a request is a drift that should have been denied.
+    fn unasked(&self, question: &Question, decision: &Decision) -> Option<String> {
+        let gated = matches!(decision.class, Class::Create | Class::Update | Class::Delete);
+        let excused =
+            approval(decision).is_some() || question.deleting || !question.fresh || question.dry_run;
+        if !gated || excused {
+            return None;
+        }
+        let versions = self.meanwhile(question)?;
+        let drifts = |parent: &&Version| {
+            !parent.deleting && parent.is_settled() && parent.is_controlled_by(&question.user)
+        };
+        versions.iter().all(drifts).then(|| {
+            let cause = decision.cause.map_or("-", |cause| cause.as_str());
+            format!("its parent was done, nobody changed it, and all that was known ({cause})")
+        })
+    }
+
+    fn store(&mut self, clock: Clock, write: &Stored<'_>) {
+        self.writes += 1;
+        let at = self.writes;
+        let Some(object) = write.after.or(write.before) else { return };
+        let metadata = &object["metadata"];
+        let what = format!(
+            "{} {}/{} by {}",
+            object["kind"].as_str().unwrap_or_default(),
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default(),
+            write.user,
+        );
+        let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
+        if is_gated(write.group, write.resource) {
+            let generation = metadata["generation"].as_i64().unwrap_or_default();
+            let done = if write.after.is_none() { "is gone" } else { "stored" };
+            self.note(clock, &format!("  {done}: {what} {} at generation {generation}", write.subresource));
+            if let Some(wrong) = self.wrongly_stored(write) {
+                self.violation(clock, format!("{what} was stored: {wrong}"));
+            }
+        }
+        let tracked = self.objects.entry(uid).or_default();
+        match write.after {
+            Some(after) => {
+                let version = Version::of(at, after, tracked.versions.last());
+                tracked.versions.push(version);
+            }
+            None => tracked.gone = Some(at),
+        }
+    }
+
+    /// Why a write should not have been stored.
+    fn wrongly_stored(&mut self, write: &Stored<'_>) -> Option<String> {
+        if write.user == SELF {
+            return match (write.before, write.after) {
+                (Some(before), Some(after)) => beyond_annotations(before, after),
+                _ => Some("Kausality creates and deletes nothing here".to_owned()),
+            };
+        }
+        let mut reviews = write.reviews.iter().rev();
+        let Some(decided) = reviews.find_map(|review| self.decided.remove(review)) else {
+            return Some("nobody decided on it".to_owned());
+        };
+        if let Some(approval) = &decided.approval {
+            let id = approval.reason.clone().unwrap_or_default();
+            let used = self.used.entry(id.clone()).or_default();
+            *used += 1;
+            if approval.mode == ApprovalMode::Once && *used > 1 {
+                return Some(format!("the approval {id:?} for once has been used {used} times"));
+            }
+        }
+        if let Some(unasked) = decided.unasked {
+            return Some(unasked);
+        }
+        let (Some(after), before) = (write.after, write.before) else { return None };
+        let (now, then) = (system(after), before.map(system).unwrap_or_default());
+        let kept =
+            write.subresource != "scale" && (write.subresource.is_empty() || write.group != "example.com");
+        let wanted = if kept { &decided.system } else { &then };
+        // An object that is on its way out is marked by its deletion, which carries no annotations.
+        let deleted = before.is_some_and(|before| {
+            before["metadata"]["deletionTimestamp"] != after["metadata"]["deletionTimestamp"]
+        });
+        (now != *wanted && !(deleted && now == then))
+            .then(|| format!("Kausality's annotations are {now:?}, not {wanted:?}"))
+    }
+}
+
+/// What Kausality's own write changed that is not its to change.
+fn beyond_annotations(before: &Value, after: &Value) -> Option<String> {
+    let plain = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for field in ["resourceVersion", "managedFields", "generation"] {
+                metadata.remove(field);
+            }
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.retain(|key, _| !key.starts_with("kausality.io/"));
+            }
+            let empty = metadata
+                .get("annotations")
+                .is_some_and(|all| all.as_object().is_none_or(|all| all.is_empty()));
+            if empty {
+                metadata.remove("annotations");
+            }
+        }
+        object
+    };
+    (plain(before) != plain(after)).then(|| "Kausality changed more than its annotations".to_owned())
+}
+
+/// What approved a drift.
+fn approval(decision: &Decision) -> Option<Approval> {
+    let consumed = decision.effects.iter().find_map(|effect| match effect {
+        Effect::ConsumeOnce { approval, .. } => Some(Approval::clone(approval)),
+        _ => None,
+    });
+    consumed.or_else(|| match &decision.resolution {
+        Resolution::Approved(used) => Some(used.approval.clone()),
+        Resolution::Excepted(Exception::Used(approval)) => Some(Approval::clone(approval)),
+        _ => None,
+    })
+}
+
+/// Who reconciles the objects of a kind.
+fn controller(kind: &str) -> &'static str {
+    match kind {
+        "Deployment" => "system:serviceaccount:kube-system:deployment-controller",
+        "ReplicaSet" => "system:serviceaccount:kube-system:replicaset-controller",
+        _ => OPERATOR,
+    }
+}
+
+/// Whether Kausality is asked about writes of a resource.
+pub(crate) fn is_gated(group: &str, resource: &str) -> bool {
+    matches!(
+        (group, resource),
+        ("apps", "deployments" | "replicasets") | ("", "configmaps") | ("example.com", "stacks")
+    )
+}

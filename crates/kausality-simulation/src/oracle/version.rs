@@ -1,0 +1,151 @@
+//! What an object said at one time, read without the help of what is under test.
+
+use kausality_api::{
+    annotation::{APPROVALS, CONTROLLERS, FREEZE, REJECTIONS, SETTLED, SYSTEM},
+    approval::{Approval, ApprovalMode, Entry as _},
+    identity::UserHash,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Whether a status says that all is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Steady {
+    No,
+    /// By some readings.
+    Perhaps,
+    /// By all.
+    Surely,
+}
+
+/// One stored version of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    /// Which of all writes it was.
+    pub(crate) at: u64,
+    pub(crate) resource_version: String,
+    pub(crate) kind: String,
+    /// The uid of its controller's object.
+    pub(crate) owner: Option<String>,
+    pub(crate) generation: i64,
+    pub(crate) deleting: bool,
+    pub(crate) intent: Value,
+    pub(crate) steady: Steady,
+    /// Whether it may have been steady, now or since this intent was written.
+    pub(crate) arrived: bool,
+    pub(crate) system: BTreeMap<String, String>,
+    approvals: Vec<Approval>,
+    pub(crate) rejects: bool,
+    pub(crate) frozen: bool,
+}
+
+impl Version {
+    /// An object as it was stored, after what was stored before.
+    pub(crate) fn of(at: u64, object: &Value, before: Option<&Self>) -> Self {
+        let metadata = &object["metadata"];
+        let generation = metadata["generation"].as_i64().unwrap_or_default();
+        let intent = intent(object);
+        let steady = steady(object, generation);
+        let arrived_before = before.is_some_and(|before| before.intent == intent && before.arrived);
+        let annotation = |key: &str| metadata["annotations"][key].as_str();
+        let approvals = annotation(APPROVALS).and_then(|text| serde_json::from_str(text).ok());
+        Self {
+            at,
+            resource_version: text(&metadata["resourceVersion"]),
+            kind: text(&object["kind"]),
+            owner: metadata["ownerReferences"][0]["uid"].as_str().map(ToOwned::to_owned),
+            generation,
+            deleting: !metadata["deletionTimestamp"].is_null(),
+            steady,
+            arrived: arrived_before || steady > Steady::No,
+            intent,
+            system: system(object),
+            approvals: approvals.unwrap_or_default(),
+            rejects: annotation(REJECTIONS).is_some(),
+            frozen: annotation(FREEZE).is_some(),
+        }
+    }
+
+    /// Whether it carries the mark of having been steady at the intent that it has.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.system.get(SETTLED).is_some_and(|mark| *mark == mark_of(&self.intent))
+    }
+
+    /// Whether anybody who reads it must take it for settled.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_marked() || self.steady == Steady::Surely
+    }
+
+    /// Whether it says that a user is its controller.
+    pub(crate) fn is_controlled_by(&self, user: &str) -> bool {
+        let user = UserHash::of(user, "").to_string();
+        self.system.get(CONTROLLERS).is_some_and(|all| all.split(',').any(|one| one == user))
+    }
+
+    /// Whether an approval on it holds for a child.
+    pub(crate) fn approves(&self, api_version: &str, kind: &str, name: &str) -> bool {
+        self.approvals.iter().any(|approval| {
+            approval.matches(api_version, kind, name)
+                && (approval.mode == ApprovalMode::Always || approval.generation == Some(self.generation))
+        })
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// All but what names it and what it has come to.
+fn intent(object: &Value) -> Value {
+    let fields = object.as_object().cloned().unwrap_or_default();
+    let left_out = ["apiVersion", "kind", "metadata", "status"];
+    fields.into_iter().filter(|(key, _)| !left_out.contains(&key.as_str())).collect::<Map<_, _>>().into()
+}
+
+/// The mark that the core gives to an intent: what it must be is the core's own test, that it is of this intent is ours.
+fn mark_of(intent: &Value) -> String {
+    use kausality_core::{Summary, review::Object};
+    let text = intent.to_string();
+    Object::parse(&text).map(|object| Summary::of(&object).intent.to_string()).unwrap_or_default()
+}
+
+/// The annotations that are Kausality's.
+pub(crate) fn system(object: &Value) -> BTreeMap<String, String> {
+    let annotations = object["metadata"]["annotations"].as_object();
+    let ours = annotations.into_iter().flatten().filter(|(key, _)| SYSTEM.contains(&key.as_str()));
+    ours.map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+fn steady(object: &Value, generation: i64) -> Steady {
+    let status = &object["status"];
+    if status["observedGeneration"].as_i64() != Some(generation) {
+        return Steady::No;
+    }
+    let condition = |kind: &str| {
+        let all = status["conditions"].as_array();
+        all.and_then(|all| all.iter().find(|one| one["type"] == json!(kind))).cloned().unwrap_or_default()
+    };
+    let counters = |names: &[&str]| {
+        let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
+        names.iter().all(|name| status[*name].as_i64().unwrap_or_default() == wanted)
+    };
+    match object["kind"].as_str() {
+        Some("Deployment") => {
+            if !counters(&["replicas", "updatedReplicas", "availableReplicas"]) {
+                return Steady::No;
+            }
+            let done = condition("Progressing")["reason"] == json!("NewReplicaSetAvailable")
+                && condition("Available")["status"] == json!("True");
+            if done { Steady::Surely } else { Steady::Perhaps }
+        }
+        Some("ReplicaSet") => {
+            let done = counters(&["replicas", "availableReplicas", "readyReplicas"]);
+            if done { Steady::Perhaps } else { Steady::No }
+        }
+        _ => match condition("Ready")["status"].as_str() {
+            Some("True") => Steady::Surely,
+            Some("False") => Steady::No,
+            _ => Steady::Perhaps,
+        },
+    }
+}

@@ -1,0 +1,90 @@
+//! How often things go wrong.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use crate::dice::Dice;
+
+/// How often things go wrong, in times out of a thousand where nothing else is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// How long anything may take on its way.
+    pub delay: Duration,
+    /// How often it takes up to [`SLOW`].
+    pub slow: u64,
+    /// A call does not get through.
+    pub refused: u64,
+    /// A call gets through, but its answer does not.
+    pub lost: u64,
+    /// A watch breaks, and what it was about to show gets lost with it.
+    pub cut: u64,
+    /// A watch dies without a word.
+    pub stalled: u64,
+    /// A watch shows something twice.
+    pub twice: u64,
+    /// A write fails after it was admitted.
+    pub failing: u64,
+    /// A write is changed by somebody after it was admitted, and so admitted again.
+    pub meddling: u64,
+    /// The time between two crashes of something, or none at all.
+    pub crashes: Option<Duration>,
+}
+
+/// How long it takes at most when it takes long.
+pub(crate) const SLOW: Duration = Duration::from_secs(6);
+
+impl Weather {
+    /// The weather of a seed. Not everything goes wrong in each of them, so that no fault hides another.
+    pub(crate) fn of(seed: u64) -> Self {
+        let dice = Dice::new(seed, "weather");
+        let often =
+            |choices: &[u64]| if dice.chance(500) { dice.pick(choices).copied().unwrap_or(0) } else { 0 };
+        let delays = [0, 2, 20, 200, 1000];
+        Self {
+            delay: Duration::from_millis(dice.pick(&delays).copied().unwrap_or_default()),
+            slow: often(&[2, 10, 50]),
+            refused: often(&[5, 20, 100]),
+            lost: often(&[5, 20, 100]),
+            cut: often(&[5, 20, 100]),
+            stalled: often(&[1, 5, 20]),
+            twice: often(&[20, 100]),
+            failing: often(&[10, 50, 200]),
+            meddling: often(&[20, 200]),
+            crashes: dice.chance(500).then(|| Duration::from_secs(5 + dice.below(60))),
+        }
+    }
+}
+
+/// The weather over a simulation, until it clears up.
+#[derive(Debug)]
+pub(crate) struct Sky {
+    weather: Weather,
+    calm: AtomicBool,
+}
+
+impl Sky {
+    pub(crate) fn new(weather: Weather) -> Self {
+        Self { weather, calm: AtomicBool::new(false) }
+    }
+
+    /// Nothing goes wrong from now on.
+    pub(crate) fn clear_up(&self) {
+        self.calm.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> Weather {
+        if self.is_calm() { Weather::default() } else { self.weather }
+    }
+
+    /// How long something takes on its way now.
+    pub(crate) fn delay(&self, dice: &Dice) -> Duration {
+        let weather = self.now();
+        dice.time(if dice.chance(weather.slow) { SLOW } else { weather.delay })
+    }
+}
