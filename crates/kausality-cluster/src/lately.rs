@@ -1,4 +1,4 @@
-//! Changes that were allowed here a moment ago, and that watches may not have shown yet.
+//! Changes that were allowed or written here a moment ago, and that watches may not have shown yet.
 //!
 //! What follows from a change comes at once: a controller acts on its own watch, which may be ahead of ours. So nobody
 //! decides by an object that has a change under way before the watch has had time to show it. A review is no proof of
@@ -42,12 +42,23 @@ impl Lately {
     pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision) {
         let Some(shows) = Shows::of(request, decision) else { return };
         let Some(old) = &request.old_object else { return };
+        self.remember(&old.metadata.uid, shows);
+    }
+
+    /// Notes that an object, named by its uid, was written by this process, and has this version since.
+    pub(crate) fn stored(&self, uid: &str, version: &str) {
+        if let Ok(version) = version.parse::<u64>() {
+            self.remember(uid, Shows::After(version.saturating_sub(1)));
+        }
+    }
+
+    fn remember(&self, uid: &str, shows: Shows) {
         let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if changes.len() >= MAX_CHANGES {
             changes.retain(|_, change| change.at.elapsed() < MEMORY);
         }
         if changes.len() < MAX_CHANGES {
-            changes.insert(old.metadata.uid.to_string(), Change { at: Instant::now(), shows });
+            changes.insert(uid.to_owned(), Change { at: Instant::now(), shows });
         }
     }
 

@@ -49,6 +49,14 @@ fn a_change_is_under_way_until_a_later_version_shows() {
 }
 
 #[test]
+fn what_was_written_here_is_under_way_until_its_version_shows() {
+    let lately = Lately::default();
+    lately.stored("u", "9");
+    assert!(lately.is_under_way(&known("8", "")));
+    assert!(!lately.is_under_way(&known("9", "")));
+}
+
+#[test]
 fn a_deletion_is_under_way_until_it_shows() {
     let lately = noted(r#""operation":"DELETE""#, "", "");
     assert!(lately.is_under_way(&known("9", "")));
