@@ -27,11 +27,7 @@ const PACKAGES: [(&str, &str, &str); 16] = [
         "pkg/apis/apiextensions/v1",
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
     ),
-    (
-        "kube-aggregator",
-        "pkg/apis/apiregistration/v1",
-        "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
-    ),
+    ("kube-aggregator", "pkg/apis/apiregistration/v1", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1"),
 ];
 
 /// Types that are read in a way of their own.
