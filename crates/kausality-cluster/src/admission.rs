@@ -73,9 +73,7 @@ impl Cluster {
             known.exception = Some(Exception::Used(Box::new(approval)));
             decision = decide(&review, &known.facts(&settings));
         }
-        if decision.verdict.is_allowed() && decision.cause.is_some() {
-            self.lately.note(&review.request);
-        }
+        self.lately.note(&review.request, &decision);
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&decision);
         }
@@ -86,9 +84,6 @@ impl Cluster {
 /// How long a watch is given to catch up before it is checked.
 const MOMENT: Duration = Duration::from_millis(25);
 
-/// How long it is given to show a change that was allowed here, and so is certain to be on its way, or to have failed.
-const WHILE: Duration = Duration::from_secs(1);
-
 impl Cluster {
     /// Whether the parent turns out to have changed within a moment.
     async fn catches_up(&self, known: &Known) -> bool {
@@ -97,8 +92,7 @@ impl Cluster {
             return false;
         };
         let index = self.watch(&kind);
-        let under_way = self.lately.is_under_way(&summary.uid, &summary.resource_version);
-        let deadline = Instant::now() + if under_way { WHILE } else { MOMENT };
+        let deadline = Instant::now() + MOMENT;
         let mut changes = index.changes();
         while let Some(left) = left_until(deadline) {
             match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {

@@ -36,6 +36,9 @@ use crate::{
 /// How long a parent that has not shown up in its watch is waited for before it is read live.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// How long a watch is given to show a change that was allowed here a moment ago: it is on its way, or has failed.
+const WHILE: Duration = Duration::from_secs(1);
+
 /// How long a live read may take.
 const READ_DEADLINE: Duration = Duration::from_millis(1500);
 
@@ -371,15 +374,21 @@ impl Cluster {
     ) -> Result<Option<Arc<Summary>>, String> {
         let index = self.watch(kind);
         if freshness == Freshness::Cached {
-            let deadline = Instant::now() + PATIENCE;
+            let begun = Instant::now();
             let mut changes = index.changes();
             loop {
                 match index.look(namespace, name, uid) {
+                    Sight::Here(summary) if self.lately.is_under_way(&summary) => {
+                        match left_until(begun + WHILE) {
+                            Some(left) => changes.next(left).await,
+                            None => self.lately.give_up(&summary),
+                        }
+                    }
                     Sight::Here(summary) => return Ok(Some(self.pending.over(summary))),
                     Sight::Departed => return Ok(None),
                     Sight::Blind => break,
                     Sight::Unseen => {
-                        let Some(left) = left_until(deadline) else { break };
+                        let Some(left) = left_until(begun + PATIENCE) else { break };
                         changes.next(left).await;
                     }
                 }

@@ -249,8 +249,10 @@ impl Cluster {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let parameters =
             PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
-        let written = api(client, &kind, &object.namespace).patch(&object.name, &parameters, &patch).await;
-        written.map(|_: DynamicObject| ()).map_err(Unwritten::from)
+        let written: DynamicObject =
+            api(client, &kind, &object.namespace).patch(&object.name, &parameters, &patch).await?;
+        self.lately.stored(uid, &written.metadata.resource_version.unwrap_or_default());
+        Ok(())
     }
 
     fn announce(&self, drift: &Drift, decision: &Decision) {

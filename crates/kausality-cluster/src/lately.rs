@@ -1,6 +1,8 @@
-//! Changes of intent that were allowed here a moment ago, and that watches may not have shown yet.
+//! Changes that were allowed or written here a moment ago, and that watches may not have shown yet.
 //!
-//! A review is no proof of storage, so nothing is decided by this. It only says that a watch is worth waiting for.
+//! What follows from a change comes at once: a controller acts on its own watch, which may be ahead of ours. So nobody
+//! decides by an object that has a change under way before the watch has had time to show it. A review is no proof of
+//! storage, so nothing else is decided by this: what does not show is given up.
 
 use std::{
     collections::HashMap,
@@ -8,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kausality_core::review::Request;
+use kausality_core::{Decision, Summary, class::Class, is_bound_to_conflict, review::Request};
 use tokio::time::Instant;
 
 /// A change that has not shown by then has failed.
@@ -24,57 +26,88 @@ pub(crate) struct Lately(Mutex<HashMap<String, Change>>);
 #[derive(Debug)]
 struct Change {
     at: Instant,
-    /// The version that was changed.
-    from: u64,
+    shows: Shows,
+}
+
+/// What shows that a change has been stored.
+#[derive(Debug)]
+enum Shows {
+    /// A version after this one.
+    After(u64),
+    /// That the object is on its way out.
+    Deletion,
 }
 
 impl Lately {
-    /// Notes a request that was allowed to change an object.
-    pub(crate) fn note(&self, request: &Request<'_>) {
-        let Some(old) = request.old_object.as_ref().filter(|_| !request.is_dry_run()) else { return };
-        let Ok(from) = old.metadata.resource_version.parse() else { return };
+    /// Notes a request that changes what others are judged by, if it was allowed.
+    pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision) {
+        let Some(shows) = Shows::of(request, decision) else { return };
+        let Some(old) = &request.old_object else { return };
+        self.remember(&old.metadata.uid, shows);
+    }
+
+    /// Notes that an object, named by its uid, was written by this process, and has this version since.
+    pub(crate) fn stored(&self, uid: &str, version: &str) {
+        if let Ok(version) = version.parse::<u64>() {
+            self.remember(uid, Shows::After(version.saturating_sub(1)));
+        }
+    }
+
+    fn remember(&self, uid: &str, shows: Shows) {
         let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if changes.len() >= MAX_CHANGES {
             changes.retain(|_, change| change.at.elapsed() < MEMORY);
         }
         if changes.len() < MAX_CHANGES {
-            changes.insert(old.metadata.uid.to_string(), Change { at: Instant::now(), from });
+            changes.insert(uid.to_owned(), Change { at: Instant::now(), shows });
         }
     }
 
-    /// Whether an object that is known at this version has a change under way.
-    pub(crate) fn is_under_way(&self, uid: &str, version: &str) -> bool {
-        let Ok(version) = version.parse::<u64>() else { return false };
+    /// Whether an object that is known like this has a change under way.
+    pub(crate) fn is_under_way(&self, known: &Summary) -> bool {
         let changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.get(uid).is_some_and(|change| change.at.elapsed() < MEMORY && version <= change.from)
+        changes.get(&known.uid).is_some_and(|change| {
+            change.at.elapsed() < MEMORY
+                && match change.shows {
+                    Shows::After(from) => known.resource_version.parse().is_ok_and(|it: u64| it <= from),
+                    Shows::Deletion => !known.deleting,
+                }
+        })
     }
+
+    /// Forgets the change of an object: it has been waited for in vain, and nobody else need wait.
+    pub(crate) fn give_up(&self, known: &Summary) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&known.uid);
+    }
+}
+
+impl Shows {
+    /// What shows that a request has been stored. Nothing does if nothing is, or nothing that matters.
+    fn of(request: &Request<'_>, decision: &Decision) -> Option<Self> {
+        if !decision.verdict.is_allowed() || request.is_dry_run() || is_bound_to_conflict(request) {
+            return None;
+        }
+        match decision.class {
+            Class::Delete => return Some(Self::Deletion),
+            Class::Update | Class::Scale => {}
+            Class::Metadata if changes_annotations(request, decision) => {}
+            // What a status shows is known from the request itself.
+            Class::Metadata | Class::Status | Class::Create | Class::Own | Class::Ignored => return None,
+        }
+        request.old_object.as_ref()?.metadata.resource_version.parse().ok().map(Self::After)
+    }
+}
+
+/// Whether annotations of ours will be others than they are: an update that changes nothing is never stored.
+fn changes_annotations(request: &Request<'_>, decision: &Decision) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    let (old, new) = (&old.metadata.annotations, &new.metadata.annotations);
+    let patched = |key: &str| decision.patch.annotations.get(key);
+    let will_be = |key: &str| patched(key).map_or_else(|| new.get(key), Option::as_deref);
+    let keys = old.ours().chain(new.ours()).map(|(key, _)| key);
+    let mut keys = keys.chain(decision.patch.annotations.keys().map(String::as_str));
+    keys.any(|key| old.get(key) != will_be(key))
 }
 
 #[cfg(test)]
-mod tests {
-    use kausality_core::Review;
-
-    use super::*;
-
-    fn note(lately: &Lately, uid: &str, version: &str, dry_run: bool) {
-        let object = format!(r#"{{"metadata":{{"uid":"{uid}","resourceVersion":"{version}"}}}}"#);
-        let review = format!(
-            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"operation":"UPDATE",
-            "kind":{{"kind":"A"}},"resource":{{"resource":"as"}},"dryRun":{dry_run},
-            "oldObject":{object},"object":{object}}}}}"#
-        );
-        lately.note(&Review::parse(review.as_bytes()).unwrap().request);
-    }
-
-    #[test]
-    fn a_change_is_under_way_until_a_later_version_shows() {
-        let lately = Lately::default();
-        note(&lately, "u", "9", false);
-        assert!(lately.is_under_way("u", "9"));
-        assert!(lately.is_under_way("u", "8"), "further behind");
-        assert!(!lately.is_under_way("u", "10"));
-        assert!(!lately.is_under_way("v", "9"));
-        note(&lately, "w", "9", true);
-        assert!(!lately.is_under_way("w", "9"), "a dry run changes nothing");
-    }
-}
+mod tests;

@@ -27,6 +27,11 @@ pub(crate) fn apply(kind: &str, object: &mut Value) {
         "RoleBinding" | "ClusterRoleBinding" => binding(object),
         "HorizontalPodAutoscaler" => fill(member(object, "spec"), &json!({"minReplicas": 1})),
         "CustomResourceDefinition" => definition(object),
+        "APIService" => {
+            if let Some(service) = object.pointer_mut("/spec/service").filter(|it| it.is_object()) {
+                fill(as_map(service), &json!({"port": 443}));
+            }
+        }
         _ => {}
     }
 }

@@ -3,6 +3,7 @@
 use http::{Method, Response, request::Parts};
 use serde_json::{Value, json};
 
+use crate::aggregation;
 use crate::answer::{self, Body};
 use crate::kinds::{Definition, Registry, api_version};
 use crate::request::{text, wants_aggregated};
@@ -38,6 +39,9 @@ impl Sandbox {
                 "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}]})),
             ["apis"] => {
                 Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&registry)}))
+            }
+            ["apis", group, version] if registry.is_elsewhere(group, version) => {
+                return aggregation::unavailable();
             }
             ["api", "v1"] => resources(&registry, "", "v1"),
             ["apis", group] => groups(&registry).into_iter().find(|it| it["name"] == *group).map(|mut it| {
@@ -158,6 +162,9 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
             let versions: Vec<_> = versions
                 .iter()
                 .map(|version| {
+                    if registry.is_elsewhere(group, version) {
+                        return json!({"version": version, "freshness": "Stale"});
+                    }
                     let resources: Vec<_> =
                         registry.of_version(group, version).map(|it| aggregated(it)).collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})

@@ -1,6 +1,6 @@
 //! What the API serves: kinds, their names, and the rules that differ between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kausality_fields::schema::{GroupVersionKind, Kinds, TypeRef};
@@ -231,6 +231,8 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
 pub(crate) struct Registry {
     /// By group, version and plural.
     definitions: BTreeMap<(String, String, String), Arc<Definition>>,
+    /// Groups and versions that are left to other servers.
+    elsewhere: BTreeSet<(String, String)>,
 }
 
 impl Registry {
@@ -253,6 +255,20 @@ impl Registry {
         self.definitions.retain(|(in_group, _, name), _| in_group != group || name != plural);
     }
 
+    /// Leaves a group and version to another server, or takes it back.
+    pub(crate) fn leave(&mut self, api: (String, String), to_another: bool) {
+        if to_another {
+            self.elsewhere.insert(api);
+        } else {
+            self.elsewhere.remove(&api);
+        }
+    }
+
+    /// Whether a group and version is left to another server.
+    pub(crate) fn is_elsewhere(&self, group: &str, version: &str) -> bool {
+        self.elsewhere.contains(&(group.to_owned(), version.to_owned()))
+    }
+
     pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Definition>> {
         self.definitions.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
@@ -263,17 +279,14 @@ impl Registry {
 
     /// Groups and their versions, the preferred one first.
     pub(crate) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (group, version, _) in self.definitions.keys() {
-            match groups.last_mut() {
-                Some((last, versions)) if last == group => {
-                    if !versions.contains(&version.as_str()) {
-                        versions.push(version);
-                    }
-                }
-                _ => groups.push((group, vec![version])),
-            }
+        let own = self.definitions.keys().map(|(group, version, _)| (group.as_str(), version.as_str()));
+        let others = self.elsewhere.iter().map(|(group, version)| (group.as_str(), version.as_str()));
+        let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (group, version) in own.chain(others) {
+            groups.entry(group).or_default().insert(version);
         }
+        let mut groups: Vec<(&str, Vec<&str>)> =
+            groups.into_iter().map(|(group, versions)| (group, versions.into_iter().collect())).collect();
         for (_, versions) in &mut groups {
             versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
         }

@@ -20,11 +20,13 @@
 pub mod controllers;
 
 mod admission;
+mod aggregation;
 mod answer;
 mod audit;
 mod call;
 mod client;
 mod clock;
+mod conversion;
 mod defaults;
 mod discovery;
 mod identity;

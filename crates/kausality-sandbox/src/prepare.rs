@@ -43,6 +43,7 @@ pub(crate) fn create(definition: &Definition, object: &mut Value, now: &str) {
         "PersistentVolumeClaim" => object["status"] = json!({"phase": "Pending"}),
         "PersistentVolume" => object["status"] = json!({"phase": "Pending"}),
         "CustomResourceDefinition" => crate::kinds::custom::establish(object, now),
+        "APIService" => crate::aggregation::judge(object, now),
         "Job" => {
             crate::defaults::job_at_create(object);
             let labels = object.pointer("/spec/template/metadata/labels").cloned();
@@ -115,6 +116,7 @@ pub(crate) fn update(
                     metadata::set(metadata::member(object, "spec"), "finalizers", finalizers);
                 }
                 "CustomResourceDefinition" => crate::kinds::custom::establish(object, now),
+                "APIService" => crate::aggregation::judge(object, now),
                 "DaemonSet" => {
                     let changed = live["spec"]["template"] != object["spec"]["template"];
                     set_template_generation(object, template_generation(live) + u64::from(changed));

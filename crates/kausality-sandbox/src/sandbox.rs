@@ -9,6 +9,7 @@ use hyper::body::Bytes;
 use serde_json::json;
 
 use crate::admission::{Admission, webhook::Callers};
+use crate::aggregation;
 use crate::answer::{self, Body, Notes};
 use crate::audit::{AuditEntry, AuditLog};
 use crate::call::Call;
@@ -248,6 +249,9 @@ impl Sandbox {
         }
         let Some(target) = request::target(path) else { return self.discover(parts) };
         let registry = Arc::clone(&self.state().registry);
+        if registry.is_elsewhere(&target.group, &target.version) {
+            return aggregation::unavailable();
+        }
         let Some(definition) = registry.get(&target.group, &target.version, &target.plural) else {
             let served = registry.of_version(&target.group, &target.version).next().is_some();
             if !served {
@@ -300,6 +304,7 @@ impl Sandbox {
         if !call.subresource.is_empty() && !known() {
             return Err(Failure::no_resource());
         }
+        self.check_conversion(method, call).await?;
         let done = match (method, collection, call.subresource.as_str()) {
             (&Method::GET, true, _) => return self.list_or_watch(call),
             (&Method::GET, false, "") if call.query.flag("watch") => return self.list_or_watch(call),

@@ -156,6 +156,14 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
             }
         }
+        "APIService" => {
+            let text = |key: &str| spec[key].as_str().unwrap_or_default();
+            let name = format!("{}.{}", text("version"), text("group"));
+            if metadata::name(object) != name {
+                let why = format!("must be `spec.version+\".\"+spec.group`: {name:?}");
+                causes.push(Cause::invalid("metadata.name", &object["metadata"]["name"], &why));
+            }
+        }
         "RoleBinding" | "ClusterRoleBinding" if metadata::text(object, "/roleRef/name").is_empty() => {
             causes.push(Cause::required("roleRef.name", ""));
         }

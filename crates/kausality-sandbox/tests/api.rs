@@ -251,3 +251,36 @@ async fn server_side_apply_keeps_owners_and_generations() {
     let scaled = deployments.patch_scale("web", &PatchParams::default(), &five).await;
     assert_eq!(scaled.unwrap().spec.unwrap().replicas, Some(5));
 }
+
+/// As a real aggregator answers for a service that is not there.
+#[tokio::test]
+async fn what_another_server_would_serve_is_unavailable() {
+    let sandbox = Sandbox::default();
+    let send = async |method: &str, path: &str, accept: &str, body: Value| {
+        let request = http::Request::builder().method(method).uri(path).header("accept", accept);
+        let mut request = request.body(body.to_string().into_bytes().into()).unwrap();
+        request.extensions_mut().insert(User::admin("alice"));
+        let answer = sandbox.handle(request).await;
+        let code = answer.status().as_u16();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        (code, String::from_utf8_lossy(&body).into_owned())
+    };
+    let (plain, services) = ("application/json", "/apis/apiregistration.k8s.io/v1/apiservices");
+    let service = json!({"metadata": {"name": "v1.strict.example.com"}, "spec": {"group": "strict.example.com",
+        "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1, "service": {"name": "a", "namespace": "b"}}});
+    let things = "/apis/strict.example.com/v1/namespaces/default/things/x";
+    assert_eq!(send("GET", things, plain, Value::Null).await.0, 404);
+    assert_eq!(send("POST", services, plain, service).await.0, 201);
+    let unavailable = (503, "service unavailable\n".to_owned());
+    assert_eq!(send("GET", things, plain, Value::Null).await, unavailable);
+    assert_eq!(send("GET", "/apis/strict.example.com/v1", plain, Value::Null).await, unavailable);
+    assert_eq!(send("GET", "/apis/strict.example.com", plain, Value::Null).await.0, 200);
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let (_, all) = send("GET", "/apis", aggregated, Value::Null).await;
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let group = |it: &&Value| it["metadata"]["name"] == "strict.example.com";
+    let group = all["items"].as_array().unwrap().iter().find(group).unwrap();
+    assert_eq!(group["versions"], json!([{"version": "v1", "freshness": "Stale"}]));
+    assert_eq!(send("DELETE", &format!("{services}/v1.strict.example.com"), plain, Value::Null).await.0, 200);
+    assert_eq!(send("GET", things, plain, Value::Null).await.0, 404);
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 /// Packages: module, folder, and the prefix of their definitions in OpenAPI.
-const PACKAGES: [(&str, &str, &str); 15] = [
+const PACKAGES: [(&str, &str, &str); 16] = [
     ("api", "core/v1", "io.k8s.api.core.v1"),
     ("api", "apps/v1", "io.k8s.api.apps.v1"),
     ("api", "batch/v1", "io.k8s.api.batch.v1"),
@@ -27,6 +27,7 @@ const PACKAGES: [(&str, &str, &str); 15] = [
         "pkg/apis/apiextensions/v1",
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
     ),
+    ("kube-aggregator", "pkg/apis/apiregistration/v1", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1"),
 ];
 
 /// Types that are read in a way of their own.

@@ -18,7 +18,7 @@ use kausality_testbed::{Binaries, ControlPlane, MASTERS};
 use serde_json::{Map, Value};
 
 /// The groups, versions and kinds that the sandbox serves or speaks.
-const KINDS: [(&str, &str); 14] = [
+const KINDS: [(&str, &str); 15] = [
     (
         "api/v1",
         "Namespace Pod ConfigMap Secret Service ServiceAccount Event Node PersistentVolumeClaim PersistentVolume Endpoints \
@@ -33,6 +33,7 @@ const KINDS: [(&str, &str); 14] = [
     ("apis/autoscaling/v2", "HorizontalPodAutoscaler"),
     ("apis/admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration ValidatingWebhookConfiguration"),
     ("apis/apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("apis/apiregistration.k8s.io/v1", "APIService"),
     ("apis/authentication.k8s.io/v1", "SelfSubjectReview TokenReview"),
     (
         "apis/authorization.k8s.io/v1",

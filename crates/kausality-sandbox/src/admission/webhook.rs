@@ -1,6 +1,7 @@
 //! Calls of webhooks over HTTPS.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -20,7 +21,7 @@ use super::Verdict;
 use super::rules::Configured;
 use crate::sandbox::{Sandbox, lock};
 
-type Connection = SendRequest<Full<Bytes>>;
+pub(crate) type Connection = SendRequest<Full<Bytes>>;
 
 /// Connections to webhooks that are open and idle, by URL and CA.
 #[derive(Default)]
@@ -106,10 +107,12 @@ async fn exchange(connection: &mut Connection, request: Request<Full<Bytes>>) ->
     if status.is_success() { Ok(body) } else { Err(format!("the server answered with status {status}")) }
 }
 
-async fn connect(host: &str, port: u16, ca: &str) -> Result<Connection, String> {
+pub(crate) async fn connect(host: &str, port: u16, ca: &str) -> Result<Connection, String> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let stream =
-        TcpStream::connect((host, port)).await.map_err(|error| format!("dial tcp {host}:{port}: {error}"))?;
+    let stream = TcpStream::connect((host, port)).await.map_err(|error| match error.kind() {
+        ErrorKind::ConnectionRefused => format!("dial tcp {host}:{port}: connect: connection refused"),
+        _ => format!("dial tcp {host}:{port}: {error}"),
+    })?;
     _ = stream.set_nodelay(true);
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let connector = TlsConnector::from(Arc::new(trust(ca)?));

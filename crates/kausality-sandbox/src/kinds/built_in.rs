@@ -59,7 +59,7 @@ impl Line {
     }
 }
 
-const TABLE: [Line; 34] = [
+const TABLE: [Line; 35] = [
     line(CORE, "Namespace", "namespaces").short(&["ns"]).cluster().status(),
     line(CORE, "Pod", "pods").short(&["po"]).all().status().generation(),
     line(CORE, "ConfigMap", "configmaps").short(&["cm"]),
@@ -103,6 +103,7 @@ const TABLE: [Line; 34] = [
         .cluster()
         .status()
         .generation(),
+    line(("apiregistration.k8s.io", "v1"), "APIService", "apiservices").cluster().status(),
     line(("policy", "v1"), "PodDisruptionBudget", "poddisruptionbudgets")
         .short(&["pdb"])
         .status()

@@ -15,6 +15,8 @@ pub(crate) struct Version {
     pub(crate) schema: Option<Value>,
     /// The version that objects are stored in.
     pub(crate) stored: String,
+    /// How the webhook is called that converts between versions, if one does.
+    pub(crate) converter: Option<Value>,
     /// The `additionalPrinterColumns`.
     pub(crate) columns: Vec<Value>,
     /// The `selectableFields`, as `spec.colour`.
@@ -34,6 +36,8 @@ pub(crate) fn definitions(definition: &Value) -> Vec<Definition> {
     let kinds = structural::custom_resource(definition)
         .unwrap_or_else(|_| Kinds { schema: Schema::deduced(), types: BTreeMap::new() });
     let kinds = Arc::new(kinds);
+    let converter = Some(&spec["conversion"]).filter(|conversion| conversion["strategy"] == "Webhook");
+    let converter = converter.map(|conversion| conversion["webhook"]["clientConfig"].clone());
     let served = versions.iter().filter(|version| version["served"] == true);
     let definition = |version: &Value| {
         let name = text(&version["name"]);
@@ -56,6 +60,7 @@ pub(crate) fn definitions(definition: &Value) -> Vec<Definition> {
             shape: Shape::Custom(Version {
                 schema: version.pointer("/schema/openAPIV3Schema").cloned(),
                 stored: stored.clone().unwrap_or_default(),
+                converter: converter.clone(),
                 columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
                 selectable: version["selectableFields"]
                     .as_array()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::aggregation;
 use crate::kinds::{Definition, custom};
 use crate::sandbox::{Sandbox, State};
 
@@ -40,7 +41,7 @@ impl Sandbox {
 }
 
 impl State {
-    /// What is served follows from the CustomResourceDefinitions that are stored.
+    /// What is served follows from the CustomResourceDefinitions and APIServices that are stored.
     pub(crate) fn take_note(&mut self, definition: &Definition, stored: &Arc<Value>) {
         if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
             let (group, plural) = names(stored);
@@ -48,6 +49,7 @@ impl State {
             registry.remove(&group, &plural);
             custom::definitions(stored).into_iter().for_each(|definition| registry.add(definition));
         }
+        self.leave(definition, stored, true);
     }
 
     /// With a CustomResourceDefinition, all that it defined goes.
@@ -59,6 +61,16 @@ impl State {
                 self.store.remove(&collection, &place, None);
             }
             Arc::make_mut(&mut self.registry).remove(&group, &plural);
+        }
+        self.leave(definition, last, false);
+    }
+
+    /// An APIService leaves its group and version to another server for as long as it is there.
+    fn leave(&mut self, definition: &Definition, service: &Value, is_there: bool) {
+        if definition.is("apiregistration.k8s.io", "apiservices")
+            && let Some(api) = aggregation::elsewhere(service)
+        {
+            Arc::make_mut(&mut self.registry).leave(api, is_there);
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::answer::{self, Body};
 use crate::call::Call;
 use crate::controllers::Time;
+use crate::conversion;
 use crate::kinds::Definition;
 use crate::metadata;
 use crate::request::Form;
@@ -192,6 +193,12 @@ impl Watch {
     }
 
     fn send(&mut self, kind: &str, stored: &Arc<Value>) {
+        if let Some(from) = conversion::needed(&self.definition, stored) {
+            let failure = conversion::refused(&self.definition, &from, conversion::NO_CONVERSION);
+            self.emit("ERROR", &failure.to_value());
+            self.ended = true;
+            return;
+        }
         let object = self.definition.serve(stored);
         match self.form {
             Form::Object => self.emit(kind, &object),

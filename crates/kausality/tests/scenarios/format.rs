@@ -18,9 +18,6 @@ pub(crate) struct Scenario {
     pub about: String,
     /// The mode of the namespace.
     pub mode: Option<Mode>,
-    /// What not every control plane has: `aggregated-apis`, `conversion-webhooks`.
-    #[serde(default)]
-    pub needs: Vec<String>,
     /// Steps in `scenarios/starts` that come first.
     pub start: Option<String>,
     /// What happens before Kausality is installed.

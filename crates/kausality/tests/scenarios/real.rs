@@ -58,11 +58,6 @@ impl Host {
         Self::Sandbox(sandbox, folder, (served, running))
     }
 
-    /// Whether it has what a scenario needs. The sandbox has all that is needed but these two.
-    pub(crate) fn has(&self, needs: &[String]) -> bool {
-        matches!(self, Self::Cluster(..)) || needs.is_empty()
-    }
-
     fn folder(&self) -> &Path {
         match self {
             Self::Cluster(plane, ..) => plane.folder(),
