@@ -36,6 +36,16 @@ impl Sandbox {
         });
         super::create::addresses(&mut state, &mut service);
         state.store.put("/services", ("default".to_owned(), "kubernetes".to_owned()), service);
+        if self.inner.authorizer.is_some() {
+            for (collection, mut object) in crate::rbac::defaults::objects() {
+                let uid = state.generator.uid();
+                let metadata = crate::metadata::of(&mut object);
+                metadata.insert("uid".to_owned(), uid.into());
+                metadata.insert("creationTimestamp".to_owned(), now.clone().into());
+                let name = crate::metadata::name(&object).to_owned();
+                state.store.put(collection, (String::new(), name), object);
+            }
+        }
     }
 }
 

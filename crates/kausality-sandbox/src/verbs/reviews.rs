@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use crate::answer::{Done, Notes};
 use crate::call::Call;
+use crate::identity::User;
 use crate::metadata;
+use crate::rbac::{Access, Answer};
 use crate::sandbox::Sandbox;
 use crate::status::Failure;
 
 impl Sandbox {
-    /// Answers a question about users and what they may do. There is no RBAC: everybody may do all.
+    /// Answers a question about users and what they may do.
     pub(crate) fn review(&self, call: &Call) -> Result<Value, Failure> {
         let mut review = call.object(&mut Notes::default())?;
         metadata::of(&mut review);
@@ -18,15 +20,36 @@ impl Sandbox {
                 metadata::of(&mut review).insert("creationTimestamp".to_owned(), self.now().rfc3339().into());
                 json!({"userInfo": call.user})
             }
-            "SelfSubjectRulesReview" => json!({
-                "incomplete": false,
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            }),
-            _ => json!({"allowed": true}),
+            "SelfSubjectRulesReview" => {
+                let namespace = metadata::text(&review, "/spec/namespace");
+                if namespace.is_empty() {
+                    return Err(Failure::bad_request("no namespace on request"));
+                }
+                self.rules(&call.user, namespace)
+            }
+            "SelfSubjectAccessReview" => self.access(&call.user, &Access::of_review(&review["spec"])?),
+            kind => {
+                let access = Access::of_review(&review["spec"])?;
+                let asked = metadata::text(&review, "/spec/resourceAttributes/namespace");
+                if kind == "LocalSubjectAccessReview" && asked != call.namespace {
+                    return Err(Failure::bad_request(
+                        "spec.resourceAttributes.namespace must match namespace",
+                    ));
+                }
+                self.access(&subject(&review["spec"]), &access)
+            }
         };
         review["status"] = status;
         Ok(review)
+    }
+
+    fn access(&self, user: &User, access: &Access<'_>) -> Value {
+        let Answer { allowed, reason } = self.allows(user, access);
+        let mut status = json!({"allowed": allowed});
+        if !reason.is_empty() {
+            status["reason"] = reason.into();
+        }
+        status
     }
 
     /// Evicts a Pod. There are no disruption budgets to mind.
@@ -73,5 +96,15 @@ impl Sandbox {
             )),
             None => Err(Failure::modified(&call.subject())),
         }
+    }
+}
+
+/// Whom a review asks about, with no more groups than it says.
+fn subject(spec: &Value) -> User {
+    let groups = spec["groups"].as_array().into_iter().flatten();
+    User {
+        name: spec["user"].as_str().unwrap_or_default().to_owned(),
+        groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..User::default()
     }
 }
