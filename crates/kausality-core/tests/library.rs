@@ -1,0 +1,21 @@
+//! The example of library mode says what its page shows.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[path = "../examples/library.rs"]
+#[allow(dead_code, unreachable_pub, reason = "an example has a main function, too")]
+mod library;
+
+#[test]
+fn the_page_shows_what_the_example_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/library.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let said = library::story().unwrap();
+    assert_eq!(said.len(), 6);
+    for line in &said {
+        assert!(
+            page.contains(&format!("    {line}\n")),
+            "docs/library.md has no line\n    {line}\nof\n{said:#?}"
+        );
+    }
+}
