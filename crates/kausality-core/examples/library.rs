@@ -46,13 +46,17 @@ pub fn story() -> Result<Vec<String>, Error> {
             "conditions": [{"type": "Ready", "status": "True", "observedGeneration": generation}]})
     };
     let mut told = Vec::new();
-    let mut tell = |what: &str, said: String| told.push(format!("{what:<44} {said}"));
+    let mut tell =
+        |what: &str, said: String| told.extend(format!("{what:<42} {said}").lines().map(str::to_owned));
     tell("alice wants roses", garden.write("alice", home("rose", 1))?);
     tell("the gardener plants them", garden.write("gardener", bed("rose"))?);
     tell("the gardener says so", garden.write_status("gardener", "Garden/home", done(1))?);
     tell("the gardener plants tulips for no reason", garden.write("gardener", bed("tulip"))?);
-    tell("alice wants tulips", garden.write("alice", home("tulip", 2))?);
+    tell("alice lets that happen, once", garden.approve("alice", "Garden/home", "Bed", "bed")?);
     tell("the gardener plants tulips", garden.write("gardener", bed("tulip"))?);
+    tell("the gardener plants lilies for no reason", garden.write("gardener", bed("lily"))?);
+    tell("alice wants lilies", garden.write("alice", home("lily", 2))?);
+    tell("the gardener plants lilies", garden.write("gardener", bed("lily"))?);
     Ok(told)
 }
 
@@ -88,6 +92,15 @@ impl Garden {
         self.admit(user, key, object, "status")
     }
 
+    /// Lets a drift of a child happen, once.
+    fn approve(&mut self, user: &str, key: &str, kind: &str, child: &str) -> Result<String, Error> {
+        let mut object = self.objects[key].clone();
+        let approval = json!([{"apiVersion": "example.org/v1", "kind": kind, "name": child,
+            "generation": object["metadata"]["generation"], "mode": "once"}]);
+        object["metadata"]["annotations"]["kausality.io/approvals"] = approval.to_string().into();
+        self.admit(user, key, object, "")
+    }
+
     fn admit(&mut self, user: &str, key: &str, object: Value, part: &str) -> Result<String, Error> {
         // 1. The write, as an API server would describe it.
         let old = self.objects.get(key);
@@ -109,7 +122,8 @@ impl Garden {
             }
             None => None,
         };
-        let mut facts = Facts::new("2026-01-24T10:30:00Z".parse()?, &self.settings);
+        let now = "2026-01-24T10:30:00Z".parse::<jiff::Timestamp>().map_err(|error| error.to_string())?;
+        let mut facts = Facts::new(now, &self.settings);
         facts.parent = match (&asked.parent, &found) {
             (None, _) => Parent::None,
             (Some(_), None) => Parent::Gone,
@@ -120,15 +134,21 @@ impl Garden {
         let decision = decide(&review, &facts);
         let why = decision.cause.map(|cause| format!(" ({})", cause.as_str())).unwrap_or_default();
         if let Verdict::Deny(denial) = &decision.verdict {
-            return Ok(format!("{}{why}: {}", decision.verdict.as_str(), denial.message));
+            let said = denial.message.split(" To let it happen").next().unwrap_or_default();
+            return Ok(format!("{}{why}\n  {said}", decision.verdict.as_str()));
         }
         let mut object = object;
         annotate(&mut object, &decision.patch.annotations);
         self.objects.insert(key.to_owned(), object);
         for effect in &decision.effects {
-            if let Effect::RecordStatus { annotations, .. } | Effect::ConsumeOnce { annotations, .. } = effect
-                && let Some(object) = self.objects.get_mut(key)
-            {
+            // Nobody else writes here: what was decided on is still what is stored.
+            let (of, annotations) = match effect {
+                Effect::ConsumeOnce { parent, annotations, .. } => (parent, annotations),
+                Effect::RecordStatus { object, annotations, .. } => (object, annotations),
+                Effect::RecordScale { object, annotations, .. } => (object, annotations),
+                Effect::Report(_) => continue,
+            };
+            if let Some(object) = self.objects.get_mut(&format!("{}/{}", of.kind, of.name)) {
                 annotate(object, annotations);
             }
         }

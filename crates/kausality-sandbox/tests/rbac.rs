@@ -153,7 +153,11 @@ async fn the_sandbox_allows_what_a_real_api_server_allows() {
         for mut spec in questions() {
             spec["user"] = user.into();
             spec["groups"] = json!(groups);
-            let (theirs, mine) = (review(&real, &spec).await, review(&ours, &spec).await);
+            let (mut theirs, mut mine) = (review(&real, &spec).await, review(&ours, &spec).await);
+            // Some paths are allowed by several bindings: which of them is found first is not said.
+            if spec.get("nonResourceAttributes").is_some() {
+                (theirs["reason"], mine["reason"]) = (Value::Null, Value::Null);
+            }
             count += 1;
             if theirs != mine {
                 different.push(format!("{spec}\n  real    {theirs}\n  sandbox {mine}"));

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     time::Duration,
 };
 
@@ -58,21 +58,25 @@ fn a_file_that_is_there_stays_as_it_is() {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A control plane that runs. Ends when dropped.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// It would end if nobody listened.
+    _said: Lines<BufReader<ChildStdout>>,
+}
 
 impl Running {
     fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
         let mut child = up(kubeconfig).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
-        Self(child)
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
+        Self { child, _said: said }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
