@@ -168,6 +168,46 @@ async fn the_sandbox_allows_what_a_real_api_server_allows() {
     assert_eq!(count, USERS.len() * (ASKED.len() + PATHS.len()));
 }
 
+/// Questions that make no sense are refused in the same way, and those about one namespace answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sandbox_understands_the_same_questions() {
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let sandbox = Sandbox::builder().rbac(true).build();
+    let (real, ours) = (plane.admin().unwrap(), sandbox.client(&User::admin("testbed:admin")));
+    let group = "/apis/authorization.k8s.io/v1";
+    let all = format!("{group}/subjectaccessreviews");
+    let own = format!("{group}/selfsubjectaccessreviews");
+    let here = format!("{group}/namespaces/default/localsubjectaccessreviews");
+    let rules = format!("{group}/selfsubjectrulesreviews");
+    let pods = json!({"verb": "get", "resource": "pods", "namespace": "default"});
+    let path = json!({"verb": "get", "path": "/version"});
+    for (at, spec) in [
+        (&all, json!({"user": "eve"})),
+        (&all, json!({"resourceAttributes": pods})),
+        (&all, json!({"user": "eve", "resourceAttributes": pods, "nonResourceAttributes": path})),
+        (&own, json!({})),
+        (&own, json!({"resourceAttributes": pods})),
+        (&here, json!({"user": "eve", "resourceAttributes": pods})),
+        (
+            &here,
+            json!({"user": "eve", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "other"}}),
+        ),
+        (&here, json!({"user": "eve", "nonResourceAttributes": path})),
+        (&rules, json!({})),
+    ] {
+        let body = json!({"spec": spec});
+        let (theirs, mine) = (send(&real, "POST", at, &body).await, send(&ours, "POST", at, &body).await);
+        let outcome = |(code, body): &(u16, Value)| {
+            let causes =
+                body.pointer("/details/causes").and_then(Value::as_array).cloned().unwrap_or_default();
+            let fields: Vec<_> =
+                causes.iter().map(|it| (it["field"].clone(), it["reason"].clone())).collect();
+            (*code, body["reason"].clone(), body["status"]["allowed"].clone(), fields)
+        };
+        assert_eq!(outcome(&theirs), outcome(&mine), "{at} {spec}\n{theirs:?}\n{mine:?}");
+    }
+}
+
 /// Refusals have the same code, reason and words.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_refuses_as_a_real_api_server_does() {

@@ -80,6 +80,28 @@ impl Facts for Review<'_> {
     }
 }
 
+const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// Whether a name is one, with or without a domain before it.
+fn is_qualified(name: &str) -> bool {
+    let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
+    let plain = |letter: char| letter.is_ascii_alphanumeric();
+    let is_name = name.len() <= 63
+        && name.starts_with(plain)
+        && name.ends_with(plain)
+        && name.chars().all(|letter| plain(letter) || "-_.".contains(letter));
+    let is_domain = |domain: &str| {
+        domain.split('.').all(|part| {
+            part.starts_with(plain)
+                && part.ends_with(plain)
+                && part.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
+        })
+    };
+    is_name && domain.is_none_or(is_domain)
+}
+
 /// What is wrong with the conditions in a configuration.
 pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -105,6 +127,8 @@ pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
             }
             if name.is_empty() {
                 causes.push(Cause::required(format!("{at}[{nth}].name"), ""));
+            } else if !is_qualified(name) {
+                causes.push(Cause::invalid(format!("{at}[{nth}].name"), &json!(name), NAME));
             } else if names.contains(&name) {
                 causes.push(Cause::duplicate(format!("{at}[{nth}].name"), &json!(name)));
             }
@@ -129,6 +153,8 @@ mod tests {
         check(json!([{"name": "a", "expression": "1 +"}]), &["webhooks[0].matchConditions[0].expression"]);
         check(json!([{"name": "a", "expression": ""}]), &["webhooks[0].matchConditions[0].expression"]);
         check(json!([{"expression": "true"}]), &["webhooks[0].matchConditions[0].name"]);
+        check(json!([{"name": "a b", "expression": "true"}]), &["webhooks[0].matchConditions[0].name"]);
+        check(json!([{"name": "a.b/c_d", "expression": "true"}]), &[]);
         let twice = json!({"name": "a", "expression": "true"});
         check(json!([twice, twice]), &["webhooks[0].matchConditions[1].name"]);
         check(

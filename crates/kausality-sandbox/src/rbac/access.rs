@@ -81,25 +81,22 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// What a review asks about.
-    pub(crate) fn of_review(spec: &'a Value) -> Result<Self, Failure> {
+    /// What a review asks about, which has the attributes of a resource or those of a path.
+    pub(crate) fn of_review(spec: &'a Value) -> Self {
         let text = |value: &'a Value, key: &str| Cow::Borrowed(value[key].as_str().unwrap_or_default());
         let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
-        match (resource.is_object(), path.is_object()) {
-            (true, false) => Ok(Self {
-                verb: text(resource, "verb"),
-                target: Target::Resource(Resource {
-                    group: text(resource, "group"),
-                    resource: text(resource, "resource"),
-                    subresource: text(resource, "subresource"),
-                    name: text(resource, "name"),
-                    namespace: text(resource, "namespace"),
-                }),
+        if path.is_object() {
+            return Self { verb: text(path, "verb"), target: Target::Path(text(path, "path")) };
+        }
+        Self {
+            verb: text(resource, "verb"),
+            target: Target::Resource(Resource {
+                group: text(resource, "group"),
+                resource: text(resource, "resource"),
+                subresource: text(resource, "subresource"),
+                name: text(resource, "name"),
+                namespace: text(resource, "namespace"),
             }),
-            (false, true) => Ok(Self { verb: text(path, "verb"), target: Target::Path(text(path, "path")) }),
-            _ => Err(Failure::bad_request(
-                "spec: exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            )),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::identity::User;
 use crate::metadata;
 use crate::rbac::{Access, Answer};
 use crate::sandbox::Sandbox;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 
 impl Sandbox {
     /// Answers a question about users and what they may do.
@@ -27,16 +27,14 @@ impl Sandbox {
                 }
                 self.rules(&call.user, namespace)
             }
-            "SelfSubjectAccessReview" => self.access(&call.user, &Access::of_review(&review["spec"])?),
             kind => {
-                let access = Access::of_review(&review["spec"])?;
-                let asked = metadata::text(&review, "/spec/resourceAttributes/namespace");
-                if kind == "LocalSubjectAccessReview" && asked != call.namespace {
-                    return Err(Failure::bad_request(
-                        "spec.resourceAttributes.namespace must match namespace",
-                    ));
+                let causes = faults(kind, &call.namespace, &review["spec"]);
+                if !causes.is_empty() {
+                    return Err(Failure::invalid(&call.definition.kind_subject(""), &causes));
                 }
-                self.access(&subject(&review["spec"]), &access)
+                let access = Access::of_review(&review["spec"]);
+                let own = kind == "SelfSubjectAccessReview";
+                self.access(if own { &call.user } else { &subject(&review["spec"]) }, &access)
             }
         };
         review["status"] = status;
@@ -107,4 +105,38 @@ fn subject(spec: &Value) -> User {
         groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
         ..User::default()
     }
+}
+
+/// What is wrong with a question whether somebody may do something.
+fn faults(kind: &str, namespace: &str, spec: &Value) -> Vec<Cause> {
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let mut causes = Vec::new();
+    match (resource.is_object(), path.is_object()) {
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            causes.push(Cause::invalid("spec.nonResourceAttributes", path, why));
+        }
+        (false, false) => {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            causes.push(Cause::invalid("spec.resourceAttributes", &Value::Null, why));
+        }
+        _ => {}
+    }
+    let nobody = subject(spec);
+    if kind != "SelfSubjectAccessReview" && nobody.name.is_empty() && nobody.groups.is_empty() {
+        let why = "at least one of user or group must be specified";
+        causes.push(Cause::invalid("spec.user", &json!(""), why));
+    }
+    if kind == "LocalSubjectAccessReview" {
+        let asked = resource["namespace"].as_str().unwrap_or_default();
+        if resource.is_object() && asked != namespace {
+            let at = "spec.resourceAttributes.namespace";
+            causes.push(Cause::invalid(at, &json!(asked), "must match metadata.namespace"));
+        }
+        if path.is_object() {
+            let why = "disallowed on this kind of request";
+            causes.push(Cause::invalid("spec.nonResourceAttributes", path, why));
+        }
+    }
+    causes
 }
