@@ -181,7 +181,7 @@ impl Sandbox {
     }
 
     /// The webhooks of all configurations, in the order of their names.
-    fn webhooks(&self, collection: &str) -> Vec<Arc<Configured>> {
+    fn webhooks(&self, collection: &'static str) -> Vec<Arc<Configured>> {
         let configurations = self.state().store.list(collection, None);
         if configurations.is_empty() {
             return Vec::new();

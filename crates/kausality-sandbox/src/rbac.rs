@@ -13,9 +13,9 @@ use crate::identity::{MASTERS, User};
 use crate::metadata;
 use crate::sandbox::lock;
 use crate::store::Store;
-use crate::store::selector::Selector;
 
 pub(crate) mod access;
+pub(crate) mod aggregate;
 pub(crate) mod defaults;
 mod rules;
 
@@ -83,16 +83,14 @@ struct Grant {
 
 impl Index {
     fn of([roles, cluster_roles, bindings, cluster_bindings]: &[Listed; 4]) -> Self {
+        let all = roles.iter().chain(cluster_roles);
         let roles: BTreeMap<_, _> =
-            roles.iter().map(|(place, role)| (place.clone(), Arc::new(rules::of(role)))).collect();
-        let cluster_roles = resolved(cluster_roles);
+            all.map(|(place, role)| (place.clone(), Arc::new(rules::of(role)))).collect();
         let rules_of = |namespace: &str, binding: &Value| {
             let (kind, name) =
                 (metadata::text(binding, "/roleRef/kind"), metadata::text(binding, "/roleRef/name"));
-            let found = match kind {
-                "ClusterRole" => cluster_roles.get(name),
-                _ => roles.get(&(namespace.to_owned(), name.to_owned())),
-            };
+            let namespace = if kind == "ClusterRole" { "" } else { namespace };
+            let found = roles.get(&(namespace.to_owned(), name.to_owned()));
             let missing = || format!("{}.rbac.authorization.k8s.io {name:?} not found", kind.to_lowercase());
             found.cloned().ok_or_else(missing)
         };
@@ -184,36 +182,6 @@ fn subjects(binding: &Value, namespace: &str) -> Vec<(Subject, String)> {
             Some(found)
         })
         .collect()
-}
-
-/// The rules of cluster roles by name. Those that are made of others have the rules of all that they select.
-fn resolved(roles: &Listed) -> BTreeMap<&str, Arc<Vec<Rule>>> {
-    let mut all = BTreeMap::new();
-    for ((_, name), role) in roles {
-        let collected = collect(roles, name, role, &mut BTreeSet::new());
-        all.insert(name.as_str(), Arc::new(collected));
-    }
-    all
-}
-
-fn collect<'a>(roles: &'a Listed, name: &'a str, role: &Value, seen: &mut BTreeSet<&'a str>) -> Vec<Rule> {
-    let selectors = role.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array);
-    let Some(selectors) = selectors else { return rules::of(role) };
-    if !seen.insert(name) {
-        return Vec::new();
-    }
-    let selectors: Vec<_> = selectors.iter().map(Selector::of_object).collect();
-    let mut found = Vec::new();
-    for ((_, other), part) in roles.iter().filter(|((_, other), _)| other != name) {
-        if selectors.iter().any(|selector| selector.matches_labels(part.pointer("/metadata/labels"))) {
-            for rule in collect(roles, other, part, seen) {
-                if !found.contains(&rule) {
-                    found.push(rule);
-                }
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

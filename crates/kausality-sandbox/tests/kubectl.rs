@@ -277,6 +277,8 @@ async fn it_asks_what_users_may_do() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said.trim(), expected, "can-i {asked}: {}", String::from_utf8_lossy(&output.stderr));
     }
+    let view = stage.run("describe clusterrole view").await;
+    assert!(view.contains("deployments.apps/scale"), "{view}");
     let list = stage.run("auth can-i --list -n shop --as bob").await;
     assert!(list.contains("deployments.apps") && list.contains("selfsubjectaccessreviews"), "{list}");
 

@@ -29,31 +29,34 @@ pub(crate) struct Configured {
     objects: Selector,
 }
 
-/// The webhooks of configurations, made once for each version of one.
+/// The webhooks of configurations by collection, made once for each version of one.
 #[derive(Default)]
-pub(crate) struct Known(Mutex<BTreeMap<String, Made>>);
+pub(crate) struct Known(Mutex<BTreeMap<&'static str, Vec<Made>>>);
 
 /// A configuration, and the webhooks in it.
 type Made = (Arc<Value>, Vec<Arc<Configured>>);
 
 impl Known {
-    /// The webhooks of all configurations of a collection, in the order of their names.
+    /// The webhooks of all configurations of a collection, in their order.
     pub(super) fn of(
         &self,
-        collection: &str,
+        collection: &'static str,
         configurations: &[(Place, Arc<Value>)],
     ) -> Vec<Arc<Configured>> {
         let mut known = lock(&self.0);
-        let mut kept = BTreeMap::new();
-        for ((_, name), configuration) in configurations {
-            let key = format!("{collection}/{name}");
-            let made = known.remove(&key).filter(|(of, _)| Arc::ptr_eq(of, configuration));
-            kept.insert(key, made.unwrap_or_else(|| (Arc::clone(configuration), of(configuration))));
+        let made = known.entry(collection).or_default();
+        let wanted = || configurations.iter().map(|(_, configuration)| configuration);
+        if made.len() != configurations.len()
+            || !made.iter().zip(wanted()).all(|((of, _), it)| Arc::ptr_eq(of, it))
+        {
+            let mut before = std::mem::take(made);
+            let kept = |it: &Arc<Value>| match before.iter().position(|(of, _)| Arc::ptr_eq(of, it)) {
+                Some(at) => before.swap_remove(at),
+                None => (Arc::clone(it), of(it)),
+            };
+            *made = wanted().map(kept).collect();
         }
-        let all = kept.values().flat_map(|(_, webhooks)| webhooks.iter().cloned()).collect();
-        known.retain(|key, _| !key.starts_with(collection));
-        known.append(&mut kept);
-        all
+        made.iter().flat_map(|(_, webhooks)| webhooks.iter().cloned()).collect()
     }
 }
 

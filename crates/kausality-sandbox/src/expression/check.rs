@@ -141,7 +141,7 @@ fn variable(name: &str, scope: &Scope) -> Option<Type> {
         "request" => Some(Type::Object(&types::REQUEST)),
         name if VARIABLES.contains(&name) => Some(Type::Dyn),
         "bool" | "bytes" | "double" | "duration" | "int" | "list" | "map" | "null_type" | "string"
-        | "timestamp" | "type" | "uint" => Some(Type::Type),
+        | "timestamp" | "type" | "uint" => Some(Type::Kind),
         _ => None,
     }
 }

@@ -112,3 +112,34 @@ fn loops_within_loops_are_bounded() {
     let error = Expression::compile(source).unwrap().holds(&known).unwrap_err();
     assert!(error.contains("cost limit exceeded"), "{error}");
 }
+
+/// What Kausality registers is evaluated on the spot, and asks about changes of the spec and of its own annotations.
+#[test]
+fn the_expression_that_kausality_registers_is_understood() {
+    let registration = kausality_cluster::registration::Registration {
+        name: "x".to_owned(),
+        url: String::new(),
+        ca_pem: None,
+        kinds: Vec::new(),
+        fail_closed: true,
+        excluded_namespaces: Vec::new(),
+    };
+    let manifest = registration.manifest();
+    let source = manifest.pointer("/webhooks/0/matchConditions/0/expression").and_then(Value::as_str);
+    let expression = Expression::compile(source.unwrap()).unwrap();
+    assert!(expression.extent.depth <= SHALLOW, "{}", expression.extent.depth);
+    let check = |operation: &str, group: &str, new: Value, old: Value, expected: bool| {
+        let object = |annotations: &Value| json!({"metadata": {"annotations": annotations}, "spec": {}});
+        let request = json!({"operation": operation, "resource": {"group": group}});
+        let facts = json!({"object": object(&new), "oldObject": object(&old), "request": request});
+        assert_eq!(expression.holds(&Known(facts)), Ok(expected), "{operation} {group} {new} {old}");
+    };
+    check("UPDATE", "apps", json!({"a": "1"}), json!({}), false);
+    check("UPDATE", "garden.io", json!({"a": "1"}), json!({}), true);
+    check("CREATE", "apps", json!({"a": "1"}), json!({}), true);
+    check("UPDATE", "apps", json!({"kausality.io/x": "1"}), json!({"kausality.io/x": "1"}), false);
+    check("UPDATE", "apps", json!({"kausality.io/x": "1"}), json!({}), true);
+    check("UPDATE", "apps", json!({}), json!({"kausality.io/x": "1"}), true);
+    let approvals = json!({"kausality.io/approvals": "1"});
+    check("UPDATE", "apps", json!({"kausality.io/approvals": "1", "a": "2"}), approvals, true);
+}

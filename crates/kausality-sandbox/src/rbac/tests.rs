@@ -71,7 +71,13 @@ fn index() -> Index {
             json!([{"kind": "ServiceAccount", "name": "robot", "namespace": "other"}]),
         ),
     ];
-    Index::of(&[listed(&roles), listed(&cluster_roles), listed(&bindings), listed(&cluster_bindings)])
+    let mut store = Store::new(1);
+    for ((_, name), role) in listed(&cluster_roles) {
+        store.put(CLUSTER_ROLES, (String::new(), name), Value::clone(&role));
+    }
+    aggregate::settle(&mut store);
+    let cluster_roles = store.list(CLUSTER_ROLES, None);
+    Index::of(&[listed(&roles), cluster_roles, listed(&bindings), listed(&cluster_bindings)])
 }
 
 /// `get apps/deployments/scale web shop` as an access.

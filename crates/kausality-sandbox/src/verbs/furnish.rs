@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::kinds::{Definition, custom};
+use crate::rbac::aggregate;
 use crate::sandbox::{Sandbox, State};
 
 /// The namespaces that every cluster has.
@@ -45,13 +46,17 @@ impl Sandbox {
                 let name = crate::metadata::name(&object).to_owned();
                 state.store.put(collection, (String::new(), name), object);
             }
+            aggregate::settle(&mut state.store);
         }
     }
 }
 
 impl State {
-    /// What is served follows from the CustomResourceDefinitions that are stored.
+    /// What is served follows from the CustomResourceDefinitions that are stored, and some roles from others.
     pub(crate) fn take_note(&mut self, definition: &Definition, stored: &Arc<Value>) {
+        if definition.is("rbac.authorization.k8s.io", "clusterroles") {
+            aggregate::settle(&mut self.store);
+        }
         if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
             let (group, plural) = names(stored);
             let registry = Arc::make_mut(&mut self.registry);
@@ -62,6 +67,9 @@ impl State {
 
     /// With a CustomResourceDefinition, all that it defined goes.
     pub(crate) fn take_note_of_removal(&mut self, definition: &Definition, last: &Arc<Value>) {
+        if definition.is("rbac.authorization.k8s.io", "clusterroles") {
+            aggregate::settle(&mut self.store);
+        }
         if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
             let (group, plural) = names(last);
             let collection = format!("{group}/{plural}");

@@ -33,8 +33,8 @@ impl Sandbox {
                     return Err(Failure::invalid(&call.definition.kind_subject(""), &causes));
                 }
                 let access = Access::of_review(&review["spec"]);
-                let own = kind == "SelfSubjectAccessReview";
-                self.access(if own { &call.user } else { &subject(&review["spec"]) }, &access)
+                let other = (kind != "SelfSubjectAccessReview").then(|| subject(&review["spec"]));
+                self.access(other.as_ref().unwrap_or(&call.user), &access)
             }
         };
         review["status"] = status;

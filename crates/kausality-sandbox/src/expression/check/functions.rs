@@ -141,7 +141,7 @@ fn function(name: &str, arguments: &[Type]) -> Result<Type, Unknown> {
         ("string", [of]) => when(scalar(of), Type::String),
         ("timestamp", [of]) => when(scalar(of), Type::Timestamp),
         ("uint", [of]) => when(scalar(of), Type::Uint),
-        ("type", [_]) => Ok(Type::Type),
+        ("type", [_]) => Ok(Type::Kind),
         ("dyn", [_]) => Ok(Type::Dyn),
         ("matches", [text, pattern]) => {
             when(text.agrees(&Type::String) && pattern.agrees(&Type::String), Type::Bool)

@@ -18,7 +18,8 @@ pub(super) enum Type {
     Optional(Box<Type>),
     String,
     Timestamp,
-    Type,
+    /// Of types themselves.
+    Kind,
     Uint,
 }
 
@@ -140,7 +141,7 @@ impl fmt::Display for Type {
             Self::Optional(of) => write!(f, "optional_type({of})"),
             Self::String => f.write_str("string"),
             Self::Timestamp => f.write_str("timestamp"),
-            Self::Type => f.write_str("type"),
+            Self::Kind => f.write_str("type"),
             Self::Uint => f.write_str("uint"),
         }
     }
