@@ -11,6 +11,6 @@ fn the_page_shows_what_the_example_says() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/library.md");
     let page = std::fs::read_to_string(page).unwrap();
     let said = library::story().unwrap();
-    let shown = said.iter().map(|line| format!("    {line}\n")).collect::<String>();
-    assert!(page.contains(&shown), "docs/library.md does not show\n{shown}");
+    let shown = said.iter().map(|line| format!("{line}\n")).collect::<String>();
+    assert!(page.contains(&format!("```text\n{shown}```\n")), "docs/library.md does not show\n{shown}");
 }
