@@ -76,3 +76,8 @@ pub use facts::{
 };
 pub use review::Review;
 pub use summary::Summary;
+
+/// The code on the page about library mode, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+mod library_page {}

@@ -18,11 +18,12 @@ use crate::sandbox::Sandbox;
 use crate::status::Failure;
 use crate::types::decode::Fill;
 
-mod conditions;
+pub(crate) mod conditions;
 mod review;
-mod rules;
+pub(crate) mod rules;
 pub(crate) mod webhook;
 
+use conditions::Review;
 pub(crate) use review::{Attributes, Operation};
 use rules::Configured;
 
@@ -95,7 +96,7 @@ impl Verdict {
 /// Somebody to be asked.
 enum Hook {
     InProcess(Arc<dyn Admission>),
-    Webhook(Box<Configured>),
+    Webhook(Arc<Configured>),
 }
 
 impl Hook {
@@ -127,7 +128,7 @@ impl Sandbox {
         notes: &mut Notes,
     ) -> Result<Option<Value>, Failure> {
         let mut hooks: Vec<_> = self.admissions().into_iter().map(Hook::InProcess).collect();
-        hooks.extend(self.webhooks(MUTATING).into_iter().map(|hook| Hook::Webhook(Box::new(hook))));
+        hooks.extend(self.webhooks(MUTATING).into_iter().map(Hook::Webhook));
         if hooks.is_empty() || is_exempt(attributes.call) {
             return Ok(object);
         }
@@ -171,7 +172,7 @@ impl Sandbox {
             return Ok(());
         }
         for hook in hooks {
-            let hook = Hook::Webhook(Box::new(hook));
+            let hook = Hook::Webhook(hook);
             if let Some(verdict) = self.ask(&hook, attributes, object, old).await? {
                 settle(hook.name(), &verdict, notes)?;
             }
@@ -180,9 +181,12 @@ impl Sandbox {
     }
 
     /// The webhooks of all configurations, in the order of their names.
-    fn webhooks(&self, collection: &str) -> Vec<Configured> {
+    fn webhooks(&self, collection: &'static str) -> Vec<Arc<Configured>> {
         let configurations = self.state().store.list(collection, None);
-        configurations.iter().flat_map(|(_, configuration)| rules::of(configuration)).collect()
+        if configurations.is_empty() {
+            return Vec::new();
+        }
+        self.inner.webhooks.of(collection, &configurations)
     }
 
     /// The answer of one who is asked; `None` if it does not want to be, or failed and may be ignored.
@@ -212,8 +216,21 @@ impl Sandbox {
                 let Some(definition) = webhook.asks(attributes, object, old, labels.as_ref()) else {
                     return Ok(None);
                 };
-                if !conditions::hold(&webhook.conditions, attributes, object, old) {
-                    return Ok(None);
+                let facts = Review { attributes, definition: &definition, object, old };
+                match webhook.conditions.hold(&facts) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(error) if webhook.ignored => {
+                        tracing::warn!(
+                            webhook = webhook.name,
+                            error,
+                            "match conditions failed and are ignored"
+                        );
+                        return Ok(None);
+                    }
+                    Err(error) => {
+                        return Err(Failure::forbidden(&definition.subject(&attributes.name), &error));
+                    }
                 }
                 let uid = self.state().ids.uid();
                 let review = attributes.review(&uid, &definition, object, old)?;

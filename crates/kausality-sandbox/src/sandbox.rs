@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use crate::admission::{Admission, webhook::Callers};
+use crate::admission::{Admission, rules::Known, webhook::Callers};
 use crate::aggregation;
 use crate::answer::{self, Body, Notes};
 use crate::audit::{AuditEntry, AuditLog};
@@ -18,6 +18,7 @@ use crate::controllers::Time;
 use crate::identity::{self, User};
 use crate::kinds::Registry;
 use crate::observer::{Observer, Reviewed};
+use crate::rbac::{Access, Authorizer};
 use crate::request::{self, Query};
 use crate::seed::Generator;
 use crate::status::Failure;
@@ -38,6 +39,9 @@ pub(crate) struct Inner {
     tokens: Mutex<BTreeMap<String, User>>,
     audit: Mutex<AuditLog>,
     pub(crate) callers: Callers,
+    pub(crate) webhooks: Known,
+    /// None where everybody may do all.
+    pub(crate) authorizer: Option<Authorizer>,
 }
 
 /// All that changes with requests. The lock on it is never held across an await.
@@ -59,11 +63,12 @@ pub struct Builder {
     seed: u64,
     history: usize,
     audit: usize,
+    rbac: bool,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { clock: Arc::new(RealClock), seed: 0, history: 10_000, audit: 100_000 }
+        Self { clock: Arc::new(RealClock), seed: 0, history: 10_000, audit: 100_000, rbac: false }
     }
 }
 
@@ -96,6 +101,14 @@ impl Builder {
         self
     }
 
+    /// Whether users may do only what roles allow them. There are the roles that every cluster has, and who is in
+    /// `system:masters` may do all.
+    #[must_use]
+    pub fn rbac(mut self, rbac: bool) -> Self {
+        self.rbac = rbac;
+        self
+    }
+
     /// The sandbox, with the namespaces that every cluster has.
     #[must_use]
     pub fn build(self) -> Sandbox {
@@ -116,6 +129,8 @@ impl Builder {
                 tokens: Mutex::default(),
                 audit: Mutex::new(AuditLog::new(self.audit)),
                 callers: Callers::default(),
+                webhooks: Known::default(),
+                authorizer: self.rbac.then(Authorizer::default),
             }),
         };
         sandbox.furnish();
@@ -212,7 +227,10 @@ impl Sandbox {
             Some(user) => Ok(user.clone()),
             None => identity::authenticate(&parts.headers, &lock(&self.inner.tokens)),
         };
-        let user = user.and_then(|user| identity::impersonate(&parts.headers, user));
+        let user = user.and_then(|user| {
+            self.authorize_impersonation(&parts.headers, &user)?;
+            identity::impersonate(&parts.headers, user)
+        });
         let mut entry = AuditEntry {
             id: self.state().ids.uid(),
             verb: parts.method.as_str().to_lowercase(),
@@ -242,7 +260,12 @@ impl Sandbox {
         entry: &mut AuditEntry,
     ) -> Response<Body> {
         let path = parts.uri.path();
-        if user.is_anonymous() && !crate::discovery::is_public(path) {
+        if self.inner.authorizer.is_some() {
+            let access = Access::of_request(&parts.method, path, parts.uri.query().unwrap_or_default());
+            if let Err(failure) = self.authorize(&user, &access) {
+                return answer::failure(&failure);
+            }
+        } else if user.is_anonymous() && !crate::discovery::is_public(path) {
             let message = format!("forbidden: User {:?} cannot {} path {path:?}", user.name, entry.verb);
             let details = Some(json!({}));
             return answer::failure(&Failure { details, ..Failure::new(403, "Forbidden", message) });

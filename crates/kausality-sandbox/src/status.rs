@@ -105,7 +105,8 @@ impl Failure {
 
     /// It may not be.
     pub fn forbidden(subject: &Subject, why: &str) -> Self {
-        let message = format!("{} {:?} is forbidden: {why}", subject.qualified(), subject.name);
+        let name = if subject.name.is_empty() { String::new() } else { format!(" {:?}", subject.name) };
+        let message = format!("{}{name} is forbidden: {why}", subject.qualified());
         Self::new(403, "Forbidden", message).with(subject.details())
     }
 

@@ -68,6 +68,11 @@ impl Store {
         self.revision
     }
 
+    /// The latest revision in which something changed in a collection.
+    pub(crate) fn revision_of(&self, collection: &str) -> u64 {
+        self.collections.get(collection).map_or(0, |collection| *collection.changed.borrow())
+    }
+
     pub(crate) fn get(&self, collection: &str, place: &Place) -> Option<&Arc<Value>> {
         self.collections.get(collection)?.objects.get(place)
     }

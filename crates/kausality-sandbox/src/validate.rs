@@ -164,6 +164,9 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::invalid("metadata.name", &object["metadata"]["name"], &why));
             }
         }
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            causes.extend(crate::admission::conditions::faults(object));
+        }
         "RoleBinding" | "ClusterRoleBinding" if metadata::text(object, "/roleRef/name").is_empty() => {
             causes.push(Cause::required("roleRef.name", ""));
         }

@@ -16,12 +16,16 @@ use tokio::task::spawn_blocking;
 struct Stage {
     kubectl: PathBuf,
     folder: TempDir,
-    _served: Served,
+    served: Served,
 }
 
 impl Stage {
     /// `None` if there is no kubectl, which is said loudly.
     async fn new() -> Option<Self> {
+        Self::of(Sandbox::default()).await
+    }
+
+    async fn of(sandbox: Sandbox) -> Option<Self> {
         let found = spawn_blocking(Binaries::find).await.unwrap().unwrap();
         let Some(binaries) = found else {
             assert!(std::env::var_os("REQUIRE_CONTROL_PLANE").is_none(), "there is no kubectl");
@@ -29,10 +33,10 @@ impl Stage {
             std::io::stderr().write_all(line.as_bytes()).unwrap();
             return None;
         };
-        let served = Sandbox::default().serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let served = sandbox.serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("kubeconfig"), served.kubeconfig(&User::admin("alice"))).unwrap();
-        Some(Self { kubectl: binaries.kubectl(), folder, _served: served })
+        Some(Self { kubectl: binaries.kubectl(), folder, served })
     }
 
     fn command(&self, arguments: &str) -> Command {
@@ -242,4 +246,51 @@ async fn it_works_with_custom_resources() {
     stage.run("delete crd beds.garden.io").await;
     // kubectl remembers for a while what there was.
     assert!(stage.fail("get beds", "").await.contains("(NotFound)"));
+}
+
+#[tokio::test]
+async fn it_asks_what_users_may_do() {
+    let Some(stage) = Stage::of(Sandbox::builder().rbac(true).build()).await else { return };
+    stage.run("create namespace shop").await;
+    stage.run("create rolebinding bob -n shop --clusterrole=edit --user=bob").await;
+    stage.run("create clusterrolebinding carol --clusterrole=view --group=support").await;
+    stage.run("create role maps -n shop --verb=get --resource=configmaps --resource-name=settings").await;
+    stage.run("create rolebinding robot -n shop --role=maps --serviceaccount=shop:robot").await;
+    let robot = "--as system:serviceaccount:shop:robot";
+    for (asked, expected) in [
+        ("delete nodes", "yes"),
+        ("create deployments.apps -n shop --as bob", "yes"),
+        ("create deployments.apps -n default --as bob", "no"),
+        ("update deployments.apps --subresource=scale -n shop --as bob", "yes"),
+        ("create roles.rbac.authorization.k8s.io -n shop --as bob", "no"),
+        ("list pods -A --as carol --as-group support", "yes"),
+        ("list secrets -A --as carol --as-group support", "no"),
+        ("list pods --as carol", "no"),
+        (&format!("get configmap/settings -n shop {robot}"), "yes"),
+        (&format!("get configmap/other -n shop {robot}"), "no"),
+        (&format!("get configmaps -n shop {robot}"), "no"),
+        ("get /version --as dave", "yes"),
+        ("get /metrics --as dave", "no"),
+        ("impersonate serviceaccounts -n shop --as bob", "yes"),
+    ] {
+        let output = stage.output(&format!("auth can-i {asked}"), "").await;
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said.trim(), expected, "can-i {asked}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let view = stage.run("describe clusterrole view").await;
+    assert!(view.contains("deployments.apps/scale"), "{view}");
+    let list = stage.run("auth can-i --list -n shop --as bob").await;
+    assert!(list.contains("deployments.apps") && list.contains("selfsubjectaccessreviews"), "{list}");
+
+    let refused = stage.fail("get secrets -n default --as bob", "").await;
+    let message = "secrets is forbidden: User \"bob\" cannot list resource \"secrets\" in API group \"\" in the namespace \"default\"";
+    assert!(refused.contains(message), "{refused}");
+    stage.run("create deployment web -n shop --image=i:1 --as bob").await;
+    stage.run("get namespaces --as carol --as-group support").await;
+    // Whoever acts as another must be allowed to.
+    std::fs::write(stage.folder.path().join("bob"), stage.served.kubeconfig(&User::new("bob", &[]))).unwrap();
+    let bob = stage.folder.path().join("bob");
+    let refused = stage.fail(&format!("get pods --as alice --kubeconfig {}", bob.display()), "").await;
+    let message = "users \"alice\" is forbidden: User \"bob\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope";
+    assert!(refused.contains(message), "{refused}");
 }

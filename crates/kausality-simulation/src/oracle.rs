@@ -154,7 +154,8 @@ impl Oracle {
         let state = self.state();
         // A scale does not say whose it is.
         let scaled = state.objects.get(&*object.metadata.uid).and_then(|scaled| scaled.versions.last());
-        let scaled = scaled.filter(|_| request.sub_resource == "scale").and_then(|scaled| scaled.owner.clone());
+        let scaled =
+            scaled.filter(|_| request.sub_resource == "scale").and_then(|scaled| scaled.owner.clone());
         let parent = owner.map(|owner| owner.uid.to_string()).or(scaled);
         let current = parent.as_ref().and_then(|parent| state.objects.get(parent)?.versions.last());
         let fresh = current.is_some_and(|current| known == Some(current.resource_version.as_str()));

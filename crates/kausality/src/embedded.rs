@@ -1,15 +1,20 @@
-//! A control plane in this process, with Kausality in its admission: no cluster, no webhook, no network.
+//! A control plane in this process, with Kausality in its admission: as a library, without a webhook and a network; or as a
+//! webhook beside it, as on a cluster.
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use futures::{FutureExt, future::BoxFuture};
 use kausality_api::mode::Mode;
 use kausality_cluster::{Clock, Cluster, policies, registration::WEBHOOK};
 use kausality_core::{Decision, Settings, decision::Verdict};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
 use kausality_webhook::Bytes;
+use kube::Client;
 use tokio::time::Instant;
+
+mod webhook;
 
 /// Who Kausality is in the sandbox.
 const SELF: &str = "kausality";
@@ -22,33 +27,84 @@ pub struct Embedded {
     /// The control plane.
     pub sandbox: Sandbox,
     _running: Running,
+    _beside: Option<webhook::Beside>,
+}
+
+/// How it is set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// The mode where nothing says another.
+    pub default_mode: Mode,
+    /// How Kausality is asked.
+    pub admission: Way,
+    /// Whether users may do only what roles allow them.
+    pub rbac: bool,
+}
+
+/// How Kausality is asked about writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// As a library, in the process of the API server
+    #[default]
+    Library,
+    /// As a webhook over HTTPS, as on a cluster
+    Webhook,
 }
 
 impl Embedded {
-    /// Starts everything.
+    /// Starts everything, with Kausality as a library.
     ///
     /// # Errors
     /// If the sandbox does not answer.
     pub async fn start(default_mode: Mode) -> Result<Self> {
-        let sandbox = Sandbox::default();
-        let client = sandbox.client(&User::admin(SELF));
-        let settings = Settings {
-            own_users: [SELF.to_owned()].into(),
-            default_mode,
-            salt: Cluster::salt(&client).await.context("the sandbox does not answer")?,
-            ..Settings::default()
-        };
-        let cluster = Cluster::new(client.clone(), client, settings, Clock::default());
-        tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
-        tokio::spawn(cluster.clone().record());
-        let mut ticks = tokio::time::interval(Duration::from_millis(5));
-        while !cluster.is_synced() {
-            ticks.tick().await;
-        }
-        sandbox.add_admission(Arc::new(Gate(cluster)));
-        let running = sandbox.run(standard());
-        Ok(Self { sandbox, _running: running })
+        Self::set_up(Setup { default_mode, ..Setup::default() }).await
     }
+
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// If the sandbox does not answer, or the webhook cannot be served.
+    pub async fn set_up(setup: Setup) -> Result<Self> {
+        let sandbox = Sandbox::builder().rbac(setup.rbac).build();
+        let beside = match setup.admission {
+            Way::Library => {
+                let client = sandbox.client(&User::admin(SELF));
+                let cluster = cluster(&client, client.clone(), setup.default_mode).await?;
+                sandbox.add_admission(Arc::new(Gate(cluster)));
+                None
+            }
+            Way::Webhook => {
+                let (served, client, fresh) = webhook::connect(&sandbox).await?;
+                let cluster = cluster(&client, fresh, setup.default_mode).await?;
+                Some(webhook::Beside::start(served, client, cluster, setup.default_mode).await?)
+            }
+        };
+        let running = sandbox.run(standard());
+        Ok(Self { sandbox, _running: running, _beside: beside })
+    }
+}
+
+/// What Kausality knows of the sandbox, once it does.
+async fn cluster(client: &Client, fresh: Client, default_mode: Mode) -> Result<Arc<Cluster>> {
+    let settings = Settings {
+        own_users: [SELF.to_owned()].into(),
+        default_mode,
+        salt: Cluster::salt(client).await.context("the sandbox does not answer")?,
+        ..Settings::default()
+    };
+    let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
+    tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
+    tokio::spawn(cluster.clone().record());
+    let mut ticks = tokio::time::interval(Duration::from_millis(5));
+    while !cluster.is_synced() {
+        ticks.tick().await;
+    }
+    Ok(cluster)
+}
+
+/// Whether a group is one of custom resources that are looked at.
+fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io") && group != kausality_api::GROUP
 }
 
 /// Kausality, asked directly.
@@ -64,7 +120,7 @@ impl Admission for Gate {
         let kind = match write.group {
             "" => matches!(write.resource, "configmaps" | "secrets" | "services"),
             "apps" | "batch" => true,
-            group => group.contains('.') && !group.ends_with(".k8s.io") && group != kausality_api::GROUP,
+            group => is_custom(group),
         };
         kind && write.namespace != "kube-system" && matches!(write.subresource, "" | "status" | "scale")
     }

@@ -12,7 +12,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use kausality_sandbox::{Served, User};
 
-use crate::{embedded::Embedded, mode::ModeArgument, webhook::interrupted};
+use crate::{
+    embedded::{Embedded, Setup, Way},
+    mode::ModeArgument,
+    webhook::interrupted,
+};
 
 /// Start a control plane on this machine, with Kausality in it: no cluster is needed.
 ///
@@ -30,6 +34,14 @@ pub struct Up {
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Enforce)]
     default_mode: ModeArgument,
+
+    /// How Kausality is asked about changes
+    #[arg(long, value_enum, default_value_t = Way::Library)]
+    admission: Way,
+
+    /// Let users do only what roles allow them; the administrator of the kubeconfig may do all
+    #[arg(long)]
+    rbac: bool,
 }
 
 impl Up {
@@ -40,7 +52,7 @@ impl Up {
     pub fn run(&self) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
-            let embedded = Embedded::start(self.default_mode.into()).await?;
+            let embedded = Embedded::set_up(self.setup()).await?;
             let open = Open::new(&embedded, self.bind_address, &self.write_kubeconfig).await?;
             let mut out = anstream::stdout();
             writeln!(out, "A control plane with Kausality runs at {}.", open.served.url)?;
@@ -49,6 +61,12 @@ impl Up {
             interrupted().await;
             Ok(ExitCode::SUCCESS)
         })
+    }
+}
+
+impl Up {
+    fn setup(&self) -> Setup {
+        Setup { default_mode: self.default_mode.into(), admission: self.admission, rbac: self.rbac }
     }
 }
 

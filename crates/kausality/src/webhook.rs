@@ -227,7 +227,7 @@ fn host_of(url: &str) -> &str {
 }
 
 /// Decides on a cluster.
-struct OnCluster(Arc<Cluster>);
+pub(crate) struct OnCluster(pub(crate) Arc<Cluster>);
 
 impl Admission for OnCluster {
     async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {

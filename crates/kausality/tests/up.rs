@@ -3,10 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
+
+use kausality_testbed::eventually;
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
 
 fn up(kubeconfig: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kausality"));
@@ -43,4 +53,154 @@ fn a_file_that_is_there_stays_as_it_is() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("exists already: remove it if it is an old one, or name another"), "{text}");
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+}
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A control plane that runs. Ends when dropped.
+struct Running {
+    child: Child,
+    /// It would end if nobody listened.
+    _said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let mut child = up(kubeconfig).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
+        Self { child, _said: said }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client of somebody, in a group.
+async fn client(kubeconfig: &Path, user: &str, group: &str) -> Client {
+    let read = Kubeconfig::read_from(kubeconfig).unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
+    config.auth_info.impersonate = Some(user.to_owned());
+    config.auth_info.impersonate_groups = Some(vec![group.to_owned()]);
+    Client::try_from(config).unwrap()
+}
+
+fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+    Api::namespaced_with(client.clone(), "default", &resource)
+}
+
+fn shop() -> DynamicObject {
+    let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
+        "replicas": 3, "selector": {"matchLabels": {"app": "shop"}},
+        "template": {"metadata": {"labels": {"app": "shop"}},
+            "spec": {"containers": [{"name": "shop", "image": "shop:1"}]}}}});
+    serde_json::from_value(shop).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drift_is_denied_until_it_is_approved_whichever_way_kausality_is_asked() {
+    for way in ["library", "webhook"] {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let _running = Running::start(&kubeconfig, &["--admission", way]);
+        let alice = client(&kubeconfig, "alice", "system:masters").await;
+        let (deployments, sets) = (api(&alice, "apps", "Deployment"), api(&alice, "apps", "ReplicaSet"));
+        let registered: Api<DynamicObject> = Api::all_with(
+            alice.clone(),
+            &ApiResource::from_gvk(&GroupVersionKind::gvk(
+                "admissionregistration.k8s.io",
+                "v1",
+                "MutatingWebhookConfiguration",
+            )),
+        );
+        let registered = registered.list(&ListParams::default()).await.unwrap().items.len();
+        assert_eq!(registered, usize::from(way == "webhook"), "{way}");
+
+        deployments.create(&PostParams::default(), &shop()).await.unwrap();
+        eventually(PATIENCE, "the roll-out", async || {
+            let shop = deployments.get("shop").await.unwrap();
+            let settled = shop.metadata.annotations.unwrap_or_default().contains_key("kausality.io/settled");
+            (settled && shop.data["status"]["availableReplicas"] == 3).then_some(())
+        })
+        .await
+        .unwrap();
+        let set = sets.list(&ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
+        let five = Patch::Merge(json!({"spec": {"replicas": 5}}));
+        sets.patch(&set, &PatchParams::default(), &five).await.unwrap();
+        let denied = eventually(PATIENCE, "the denial", async || {
+            let events = api(&alice, "", "Event").list(&ListParams::default()).await.unwrap().items;
+            events.iter().find(|event| event.data["reason"] == "DriftDenied").map(|event| event.data.clone())
+        })
+        .await
+        .unwrap();
+        assert_eq!(denied["involvedObject"]["name"], "shop", "{way}");
+        assert_eq!(sets.get(&set).await.unwrap().data["spec"]["replicas"], 5, "{way}");
+
+        let generation = deployments.get("shop").await.unwrap().metadata.generation.unwrap();
+        let approval = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set,
+            "generation": generation, "mode": "once"}]);
+        let approve = json!({"metadata": {"annotations": {"kausality.io/approvals": approval.to_string()}}});
+        deployments.patch("shop", &PatchParams::default(), &Patch::Merge(approve)).await.unwrap();
+        eventually(PATIENCE, "the correction", async || {
+            (sets.get(&set).await.unwrap().data["spec"]["replicas"] == 3).then_some(())
+        })
+        .await
+        .unwrap();
+    }
+}
+
+/// Beside a webhook, too, custom resources are looked at once they are defined.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_follows_what_is_defined() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let _running = Running::start(&kubeconfig, &["--admission", "webhook"]);
+    let alice = client(&kubeconfig, "alice", "system:masters").await;
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "beds.garden.io"}, "spec": {"group": "garden.io", "scope": "Namespaced",
+            "names": {"plural": "beds", "kind": "Bed"}, "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    post(&alice, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    eventually(PATIENCE, "a trace on a custom resource", async || {
+        let bed = json!({"apiVersion": "garden.io/v1", "kind": "Bed", "metadata": {"generateName": "bed-"}, "spec": {}});
+        let bed = post(&alice, "/apis/garden.io/v1/namespaces/default/beds", &bed).await;
+        bed.pointer("/metadata/annotations/kausality.io~1trace").cloned()
+    })
+    .await
+    .unwrap();
+}
+
+async fn post(client: &Client, path: &str, body: &Value) -> Value {
+    let request = http::Request::post(path).header("content-type", "application/json");
+    client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_rbac_users_may_do_what_roles_allow_and_controllers_do_their_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let _running = Running::start(&kubeconfig, &["--admission", "webhook", "--rbac"]);
+    let bob = client(&kubeconfig, "bob", "dev").await;
+    let refused = api(&bob, "apps", "Deployment").create(&PostParams::default(), &shop()).await.unwrap_err();
+    let message = "deployments.apps is forbidden: User \"bob\" cannot create resource \"deployments\" in API group \"apps\" \
+        in the namespace \"default\"";
+    assert!(refused.to_string().contains(message), "{refused}");
+
+    let admin = client(&kubeconfig, "root", "system:masters").await;
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "dev"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+        "name": "edit"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "dev"}]});
+    post(&admin, "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", &binding).await;
+    let deployments = api(&bob, "apps", "Deployment");
+    deployments.create(&PostParams::default(), &shop()).await.unwrap();
+    eventually(PATIENCE, "the roll-out", async || {
+        (deployments.get("shop").await.unwrap().data["status"]["availableReplicas"] == 3).then_some(())
+    })
+    .await
+    .unwrap();
 }

@@ -1,97 +1,165 @@
 //! `matchConditions` of webhooks.
-//!
-//! There is no CEL here. The one expression that Kausality registers is known to the letter, and has an equivalent below.
-//! Every other expression is taken to hold, so that a webhook is asked too often rather than too rarely.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-use super::review::{Attributes, Operation};
+use serde_json::{Value, json};
 
-/// What `kausality-cluster` registers (`registration.rs`).
-const INTENT: &str = "request.operation != 'UPDATE' || has(request.subResource) \
-    || !(request.resource.group in ['apps', 'batch']) \
-    || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
-    || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
-        k in ['kausality.io/approvals', 'kausality.io/rejections'] \
-        || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \
-            && k in oldObject.metadata.annotations \
-            && oldObject.metadata.annotations[k] == object.metadata.annotations[k])))) \
-    || (has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k, \
-        k.startsWith('kausality.io/') && !(has(object.metadata.annotations) && k in object.metadata.annotations)))";
-const OURS: &str = "kausality.io/";
-const WATCHED: [&str; 2] = ["kausality.io/approvals", "kausality.io/rejections"];
+use super::review::Attributes;
+use crate::expression::{Expression, Facts};
+use crate::kinds::Definition;
+use crate::status::Cause;
 
-/// Whether a webhook is asked.
-pub(super) fn hold(
-    conditions: &[Value],
-    attributes: &Attributes<'_>,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> bool {
-    conditions.iter().all(|condition| {
-        let expression = condition["expression"].as_str().unwrap_or_default();
-        !is_intent(expression) || matters(attributes, object, old)
-    })
+/// The most conditions that a webhook may have.
+const MAX: usize = 64;
+
+/// The conditions of a webhook.
+#[derive(Debug)]
+pub(crate) struct Conditions(Vec<Condition>);
+
+#[derive(Debug)]
+struct Condition {
+    source: String,
+    /// What is stored can be read, unless it was stored by another program.
+    compiled: Result<Expression, String>,
 }
 
-/// Whether an expression is the known one, however it is spaced.
-fn is_intent(expression: &str) -> bool {
-    expression.split_whitespace().eq(INTENT.split_whitespace())
-}
-
-/// Whether an update touches the spec or Kausality's annotations. Everything else matters.
-fn matters(attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> bool {
-    let (Some(object), Some(old)) = (object, old) else { return true };
-    let workload = ["apps", "batch"].contains(&attributes.call.definition.group.as_str());
-    if attributes.operation != Operation::Update || !attributes.call.subresource.is_empty() || !workload {
-        return true;
+impl Conditions {
+    pub(super) fn of(conditions: &Value) -> Self {
+        let all = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
+        let condition = |condition: &Value| {
+            let source = condition["expression"].as_str().unwrap_or_default();
+            Condition { source: source.to_owned(), compiled: Expression::compile(source) }
+        };
+        Self(all.iter().map(condition).collect())
     }
-    let (Some(spec), Some(old_spec)) = (object.get("spec"), old.get("spec")) else { return true };
-    spec != old_spec || annotations_matter(annotations(object), annotations(old))
+
+    /// Whether all hold. One that does not is enough, even if it cannot be told of others.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub(super) fn hold(&self, review: &Review<'_>) -> Result<bool, String> {
+        let mut errors = Vec::new();
+        for Condition { source, compiled } in &self.0 {
+            let held = compiled.as_ref().map_err(Clone::clone).and_then(|compiled| compiled.holds(review));
+            match held {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => errors.push(format!("expression '{source}' resulted in error: {error}")),
+            }
+        }
+        match errors.as_slice() {
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
+    }
 }
 
-fn annotations_matter(new: Option<&Map<String, Value>>, old: Option<&Map<String, Value>>) -> bool {
-    let in_old = |key: &str| old.and_then(|old| old.get(key));
-    let in_new = |key: &str| new.and_then(|new| new.get(key));
-    let set = new.into_iter().flatten().any(|(key, value)| {
-        WATCHED.contains(&key.as_str()) || (key.starts_with(OURS) && in_old(key) != Some(value))
-    });
-    set || old.into_iter().flatten().any(|(key, _)| key.starts_with(OURS) && in_new(key).is_none())
+/// What conditions are about: the review that the webhook would get.
+pub(super) struct Review<'a> {
+    pub(super) attributes: &'a Attributes<'a>,
+    pub(super) definition: &'a Definition,
+    pub(super) object: Option<&'a Value>,
+    pub(super) old: Option<&'a Value>,
 }
 
-fn annotations(object: &Value) -> Option<&Map<String, Value>> {
-    object.pointer("/metadata/annotations").and_then(Value::as_object)
+impl Facts for Review<'_> {
+    fn get(&self, name: &str) -> Cow<'_, Value> {
+        let object = match name {
+            "object" => self.object,
+            "oldObject" => self.old,
+            _ => return Cow::Owned(self.attributes.facts(self.definition)),
+        };
+        match object {
+            None => Cow::Owned(Value::Null),
+            Some(object) => match self.attributes.converted(self.definition, object) {
+                Some(converted) => Cow::Owned(converted),
+                None => Cow::Borrowed(object),
+            },
+        }
+    }
+}
+
+const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// Whether a name is one, with or without a domain before it.
+fn is_qualified(name: &str) -> bool {
+    let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
+    let plain = |letter: char| letter.is_ascii_alphanumeric();
+    let is_name = name.len() <= 63
+        && name.starts_with(plain)
+        && name.ends_with(plain)
+        && name.chars().all(|letter| plain(letter) || "-_.".contains(letter));
+    let is_domain = |domain: &str| {
+        domain.split('.').all(|part| {
+            part.starts_with(plain)
+                && part.ends_with(plain)
+                && part.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
+        })
+    };
+    is_name && domain.is_none_or(is_domain)
+}
+
+/// What is wrong with the conditions in a configuration.
+pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut causes = Vec::new();
+    for (nth, webhook) in list(&configuration["webhooks"]).iter().enumerate() {
+        let conditions = list(&webhook["matchConditions"]);
+        let at = format!("webhooks[{nth}].matchConditions");
+        if conditions.len() > MAX {
+            causes.push(Cause {
+                reason: "FieldValueTooMany",
+                message: format!("Too many: {}: must have at most {MAX} items", conditions.len()),
+                field: at.clone(),
+            });
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for (nth, condition) in conditions.iter().enumerate() {
+            let text = |key: &str| condition[key].as_str().unwrap_or_default();
+            let (name, source) = (text("name"), text("expression"));
+            if source.trim().is_empty() {
+                causes.push(Cause::required(format!("{at}[{nth}].expression"), ""));
+            } else if let Err(error) = Expression::compile(source) {
+                causes.push(Cause::invalid(format!("{at}[{nth}].expression"), &json!(source), &error));
+            }
+            if name.is_empty() {
+                causes.push(Cause::required(format!("{at}[{nth}].name"), ""));
+            } else if !is_qualified(name) {
+                causes.push(Cause::invalid(format!("{at}[{nth}].name"), &json!(name), NAME));
+            } else if names.contains(&name) {
+                causes.push(Cause::duplicate(format!("{at}[{nth}].name"), &json!(name)));
+            }
+            names.push(name);
+        }
+    }
+    causes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn the_expression_that_kausality_registers_is_known() {
-        let registration = kausality_cluster::registration::Registration {
-            name: "x".to_owned(),
-            url: String::new(),
-            ca_pem: None,
-            kinds: Vec::new(),
-            fail_closed: true,
-            excluded_namespaces: Vec::new(),
+    fn what_cannot_be_a_condition_is_refused() {
+        let check = |conditions: Value, expected: &[&str]| {
+            let causes = faults(&json!({"webhooks": [{"matchConditions": conditions}]}));
+            let fields: Vec<_> = causes.iter().map(|it| it.field.as_str()).collect();
+            assert_eq!(fields, expected, "{causes:?}");
         };
-        let manifest = registration.manifest();
-        let expression = manifest.pointer("/webhooks/0/matchConditions/0/expression").and_then(Value::as_str);
-        assert!(is_intent(expression.unwrap()), "write its equivalent here: {expression:?}");
-    }
-
-    #[test]
-    fn only_annotations_of_kausality_matter() {
-        let check = |new: Value, old: Value, expected: bool| {
-            assert_eq!(annotations_matter(new.as_object(), old.as_object()), expected, "{new} {old}");
-        };
-        check(json!({"a": "1"}), json!({}), false);
-        check(json!({"kausality.io/x": "1"}), json!({"kausality.io/x": "1"}), false);
-        check(json!({"kausality.io/x": "1"}), json!({}), true);
-        check(json!({}), json!({"kausality.io/x": "1"}), true);
-        check(json!({"kausality.io/approvals": "1", "a": "2"}), json!({"kausality.io/approvals": "1"}), true);
+        check(json!([{"name": "a", "expression": "request.operation == 'CREATE'"}]), &[]);
+        check(json!([{"name": "a", "expression": "1 +"}]), &["webhooks[0].matchConditions[0].expression"]);
+        check(json!([{"name": "a", "expression": ""}]), &["webhooks[0].matchConditions[0].expression"]);
+        check(json!([{"expression": "true"}]), &["webhooks[0].matchConditions[0].name"]);
+        check(json!([{"name": "a b", "expression": "true"}]), &["webhooks[0].matchConditions[0].name"]);
+        check(json!([{"name": "a.b/c_d", "expression": "true"}]), &[]);
+        let twice = json!({"name": "a", "expression": "true"});
+        check(json!([twice, twice]), &["webhooks[0].matchConditions[1].name"]);
+        check(
+            json!(vec![json!({"name": "a", "expression": "1"}); 1]),
+            &["webhooks[0].matchConditions[0].expression"],
+        );
     }
 }

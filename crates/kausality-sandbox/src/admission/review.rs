@@ -2,7 +2,7 @@
 
 use hyper::body::Bytes;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Write;
 use crate::call::Call;
@@ -111,16 +111,7 @@ impl Attributes<'_> {
         old: Option<&Value>,
     ) -> Result<Bytes, Failure> {
         let call = self.call;
-        let same = definition.version == call.definition.version && definition.group == call.definition.group;
-        let version = definition.api_version();
-        let convert = |object: Option<&Value>| {
-            if same || self.is_scale() {
-                return None;
-            }
-            let mut object = object?.clone();
-            object["apiVersion"] = version.as_str().into();
-            Some(object)
-        };
+        let convert = |object: Option<&Value>| object.and_then(|object| self.converted(definition, object));
         let (converted, converted_old) = (convert(object), convert(old));
         let kind = |definition| self.kind(definition);
         let resource = |definition: &Definition| -> (String, String, String) {
@@ -144,7 +135,7 @@ impl Attributes<'_> {
                 },
                 request_sub_resource: &call.subresource,
                 name: &self.name,
-                namespace: if call.definition.is("", "namespaces") { &self.name } else { &call.namespace },
+                namespace: self.namespace(),
                 operation: self.operation.as_str(),
                 user_info: &call.user,
                 object: converted.as_ref().or(object),
@@ -154,6 +145,44 @@ impl Attributes<'_> {
             },
         };
         serde_json::to_vec(&review).map(Bytes::from).map_err(Failure::internal)
+    }
+
+    /// What expressions know as `request`, in the version of a definition.
+    pub(super) fn facts(&self, definition: &Definition) -> Value {
+        let resource = |definition: &Definition| json!({"group": definition.group, "version": definition.version, "resource": definition.plural});
+        let mut facts = json!({
+            "kind": self.kind(definition), "resource": resource(definition),
+            "requestKind": self.kind(&self.call.definition), "requestResource": resource(&self.call.definition),
+            "operation": self.operation.as_str(), "userInfo": self.call.user,
+            "dryRun": self.dry_run, "options": self.options,
+        });
+        let subresource = self.call.subresource.as_str();
+        let texts = [
+            ("subResource", subresource),
+            ("requestSubResource", subresource),
+            ("name", &self.name),
+            ("namespace", self.namespace()),
+        ];
+        for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            facts[key] = text.into();
+        }
+        facts
+    }
+
+    /// An object in the version of a definition, if it is another.
+    pub(super) fn converted(&self, definition: &Definition, object: &Value) -> Option<Value> {
+        let own = &self.call.definition;
+        if definition.version == own.version && definition.group == own.group || self.is_scale() {
+            return None;
+        }
+        let mut object = object.clone();
+        object["apiVersion"] = definition.api_version().into();
+        Some(object)
+    }
+
+    /// A namespace is in itself.
+    fn namespace(&self) -> &str {
+        if self.call.definition.is("", "namespaces") { &self.name } else { &self.call.namespace }
     }
 
     fn kind<'d>(&self, definition: &'d Definition) -> Kind<'d> {

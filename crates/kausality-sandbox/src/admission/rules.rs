@@ -1,19 +1,23 @@
 //! Which webhook is asked about which write.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
+use super::conditions::Conditions;
 use super::review::{Attributes, Operation};
 use crate::kinds::Definition;
+use crate::sandbox::lock;
+use crate::store::Place;
 use crate::store::selector::Selector;
 
 /// A webhook of a configuration.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Configured {
     pub(crate) name: String,
     pub(crate) client: Value,
-    pub(crate) conditions: Vec<Value>,
+    pub(crate) conditions: Conditions,
     /// Whether writes happen if it fails.
     pub(crate) ignored: bool,
     pub(crate) reinvoked: bool,
@@ -25,22 +29,55 @@ pub(crate) struct Configured {
     objects: Selector,
 }
 
+/// The webhooks of configurations by collection, made once for each version of one.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<BTreeMap<&'static str, Vec<Made>>>);
+
+/// A configuration, and the webhooks in it.
+type Made = (Arc<Value>, Vec<Arc<Configured>>);
+
+impl Known {
+    /// The webhooks of all configurations of a collection, in their order.
+    pub(super) fn of(
+        &self,
+        collection: &'static str,
+        configurations: &[(Place, Arc<Value>)],
+    ) -> Vec<Arc<Configured>> {
+        let mut known = lock(&self.0);
+        let made = known.entry(collection).or_default();
+        let wanted = || configurations.iter().map(|(_, configuration)| configuration);
+        if made.len() != configurations.len()
+            || !made.iter().zip(wanted()).all(|((of, _), it)| Arc::ptr_eq(of, it))
+        {
+            let mut before = std::mem::take(made);
+            let kept = |it: &Arc<Value>| match before.iter().position(|(of, _)| Arc::ptr_eq(of, it)) {
+                Some(at) => before.swap_remove(at),
+                None => (Arc::clone(it), of(it)),
+            };
+            *made = wanted().map(kept).collect();
+        }
+        made.iter().flat_map(|(_, webhooks)| webhooks.iter().cloned()).collect()
+    }
+}
+
 /// The webhooks of a configuration.
-pub(super) fn of(configuration: &Value) -> Vec<Configured> {
+fn of(configuration: &Value) -> Vec<Arc<Configured>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     list(&configuration["webhooks"])
         .iter()
-        .map(|webhook| Configured {
-            name: webhook["name"].as_str().unwrap_or_default().to_owned(),
-            client: webhook["clientConfig"].clone(),
-            conditions: list(&webhook["matchConditions"]),
-            ignored: webhook["failurePolicy"] == "Ignore",
-            reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
-            timeout_seconds: webhook["timeoutSeconds"].as_u64().unwrap_or(10),
-            rules: list(&webhook["rules"]),
-            equivalent: webhook["matchPolicy"] != "Exact",
-            namespaces: Selector::of_object(&webhook["namespaceSelector"]),
-            objects: Selector::of_object(&webhook["objectSelector"]),
+        .map(|webhook| {
+            Arc::new(Configured {
+                name: webhook["name"].as_str().unwrap_or_default().to_owned(),
+                client: webhook["clientConfig"].clone(),
+                conditions: Conditions::of(&webhook["matchConditions"]),
+                ignored: webhook["failurePolicy"] == "Ignore",
+                reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
+                timeout_seconds: webhook["timeoutSeconds"].as_u64().unwrap_or(10),
+                rules: list(&webhook["rules"]),
+                equivalent: webhook["matchPolicy"] != "Exact",
+                namespaces: Selector::of_object(&webhook["namespaceSelector"]),
+                objects: Selector::of_object(&webhook["objectSelector"]),
+            })
         })
         .collect()
 }

@@ -261,3 +261,49 @@ async fn a_webhook_that_fails_is_ignored_only_if_it_says_so() {
         }
     }
 }
+
+/// The webhook behind the conditions is gone: a write fails if it is asked.
+#[tokio::test]
+async fn conditions_say_whether_a_webhook_is_asked() {
+    for (policy, conditions, expected) in [
+        ("Fail", vec!["request.operation == 'CREATE'"], 500),
+        ("Fail", vec!["request.operation == 'CREATE'", "object.spec.replicas > 100"], 201),
+        ("Fail", vec!["object.spec.missing == 1"], 403),
+        ("Ignore", vec!["object.spec.missing == 1"], 201),
+        ("Fail", vec!["object.spec.missing == 1", "false"], 201),
+        ("Fail", vec!["oldObject == null && request.userInfo.username == 'alice'"], 500),
+    ] {
+        let sandbox = Sandbox::default();
+        let (mut configuration, task) = webhook(json!({}), policy).await;
+        task.abort();
+        _ = task.await;
+        let named = conditions.iter().enumerate();
+        configuration["webhooks"][0]["matchConditions"] =
+            named.map(|(nth, it)| json!({"name": format!("c{nth}"), "expression": it})).collect();
+        assert_eq!(send(&sandbox, Method::POST, MUTATING_PATH, JSON, &configuration).await.0, 201);
+        let (code, object) = send(&sandbox, Method::POST, DEPLOYMENTS, JSON, &deployment()).await;
+        assert_eq!(code, expected, "{policy} {conditions:?} {object}");
+        if code == 403 {
+            let message = "deployments.apps \"web\" is forbidden: expression 'object.spec.missing == 1' resulted in error: \
+                no such key: missing";
+            assert_eq!(object["message"], message);
+        }
+    }
+    let (mut configuration, _task) = webhook(json!({}), "Fail").await;
+    configuration["webhooks"][0]["matchConditions"] = json!([{"name": "c", "expression": "what"}]);
+    let (code, status) = send(&Sandbox::default(), Method::POST, MUTATING_PATH, JSON, &configuration).await;
+    assert_eq!((code, &status["reason"]), (422, &json!("Invalid")), "{status}");
+}
+
+#[test]
+fn webhooks_are_made_once_for_each_version_of_a_configuration() {
+    let known = super::rules::Known::default();
+    let listed = |name: &str, it: &Arc<Value>| vec![((String::new(), name.to_owned()), Arc::clone(it))];
+    let configuration = || Arc::new(json!({"webhooks": [{"name": "w"}]}));
+    let (one, two) = (configuration(), configuration());
+    let first = known.of("x", &listed("a", &one));
+    assert!(Arc::ptr_eq(&first[0], &known.of("x", &listed("a", &one))[0]));
+    known.of("y", &listed("a", &one));
+    assert!(Arc::ptr_eq(&first[0], &known.of("x", &listed("a", &one))[0]), "of another collection");
+    assert!(!Arc::ptr_eq(&first[0], &known.of("x", &listed("a", &two))[0]), "it has changed");
+}

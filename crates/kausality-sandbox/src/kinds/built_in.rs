@@ -113,10 +113,11 @@ const TABLE: [Line; 35] = [
 ];
 
 /// Questions that are answered, and not stored.
-const REVIEWS: [Line; 4] = [
+const REVIEWS: [Line; 5] = [
     line(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews").cluster(),
     line(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews").cluster(),
     line(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews").cluster(),
+    line(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews"),
     line(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster(),
 ];
 

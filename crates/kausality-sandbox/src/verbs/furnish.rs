@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::aggregation;
 use crate::kinds::{Definition, custom};
+use crate::rbac::aggregate;
 use crate::sandbox::{Sandbox, State};
 
 /// The namespaces that every cluster has.
@@ -37,12 +38,27 @@ impl Sandbox {
         });
         super::create::addresses(&mut state, &mut service);
         state.store.put("/services", ("default".to_owned(), "kubernetes".to_owned()), service);
+        if self.inner.authorizer.is_some() {
+            for (collection, mut object) in crate::rbac::defaults::objects() {
+                let uid = state.generator.uid();
+                let metadata = crate::metadata::of(&mut object);
+                metadata.insert("uid".to_owned(), uid.into());
+                metadata.insert("creationTimestamp".to_owned(), now.clone().into());
+                let name = crate::metadata::name(&object).to_owned();
+                state.store.put(collection, (String::new(), name), object);
+            }
+            aggregate::settle(&mut state.store);
+        }
     }
 }
 
 impl State {
-    /// What is served follows from the CustomResourceDefinitions and APIServices that are stored.
+    /// What is served follows from the CustomResourceDefinitions and APIServices that are stored, and some roles from
+    /// others.
     pub(crate) fn take_note(&mut self, definition: &Definition, stored: &Arc<Value>) {
+        if definition.is("rbac.authorization.k8s.io", "clusterroles") {
+            aggregate::settle(&mut self.store);
+        }
         if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
             let (group, plural) = names(stored);
             let registry = Arc::make_mut(&mut self.registry);
@@ -54,6 +70,9 @@ impl State {
 
     /// With a CustomResourceDefinition, all that it defined goes.
     pub(crate) fn take_note_of_removal(&mut self, definition: &Definition, last: &Arc<Value>) {
+        if definition.is("rbac.authorization.k8s.io", "clusterroles") {
+            aggregate::settle(&mut self.store);
+        }
         if definition.kind == "CustomResourceDefinition" && !definition.is_custom() {
             let (group, plural) = names(last);
             let collection = format!("{group}/{plural}");

@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use crate::answer::{Done, Notes};
 use crate::call::Call;
+use crate::identity::User;
 use crate::metadata;
+use crate::rbac::{Access, Answer};
 use crate::sandbox::Sandbox;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 
 impl Sandbox {
-    /// Answers a question about users and what they may do. There is no RBAC: everybody may do all.
+    /// Answers a question about users and what they may do.
     pub(crate) fn review(&self, call: &Call) -> Result<Value, Failure> {
         let mut review = call.object(&mut Notes::default())?;
         metadata::of(&mut review);
@@ -18,15 +20,34 @@ impl Sandbox {
                 metadata::of(&mut review).insert("creationTimestamp".to_owned(), self.now().rfc3339().into());
                 json!({"userInfo": call.user})
             }
-            "SelfSubjectRulesReview" => json!({
-                "incomplete": false,
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            }),
-            _ => json!({"allowed": true}),
+            "SelfSubjectRulesReview" => {
+                let namespace = metadata::text(&review, "/spec/namespace");
+                if namespace.is_empty() {
+                    return Err(Failure::bad_request("no namespace on request"));
+                }
+                self.rules(&call.user, namespace)
+            }
+            kind => {
+                let causes = faults(kind, &call.namespace, &review["spec"]);
+                if !causes.is_empty() {
+                    return Err(Failure::invalid(&call.definition.kind_subject(""), &causes));
+                }
+                let access = Access::of_review(&review["spec"]);
+                let other = (kind != "SelfSubjectAccessReview").then(|| subject(&review["spec"]));
+                self.access(other.as_ref().unwrap_or(&call.user), &access)
+            }
         };
         review["status"] = status;
         Ok(review)
+    }
+
+    fn access(&self, user: &User, access: &Access<'_>) -> Value {
+        let Answer { allowed, reason } = self.allows(user, access);
+        let mut status = json!({"allowed": allowed});
+        if !reason.is_empty() {
+            status["reason"] = reason.into();
+        }
+        status
     }
 
     /// Evicts a Pod. There are no disruption budgets to mind.
@@ -74,4 +95,48 @@ impl Sandbox {
             None => Err(Failure::modified(&call.subject())),
         }
     }
+}
+
+/// Whom a review asks about, with no more groups than it says.
+fn subject(spec: &Value) -> User {
+    let groups = spec["groups"].as_array().into_iter().flatten();
+    User {
+        name: spec["user"].as_str().unwrap_or_default().to_owned(),
+        groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..User::default()
+    }
+}
+
+/// What is wrong with a question whether somebody may do something.
+fn faults(kind: &str, namespace: &str, spec: &Value) -> Vec<Cause> {
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let mut causes = Vec::new();
+    match (resource.is_object(), path.is_object()) {
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            causes.push(Cause::invalid("spec.nonResourceAttributes", path, why));
+        }
+        (false, false) => {
+            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            causes.push(Cause::invalid("spec.resourceAttributes", &Value::Null, why));
+        }
+        _ => {}
+    }
+    let nobody = subject(spec);
+    if kind != "SelfSubjectAccessReview" && nobody.name.is_empty() && nobody.groups.is_empty() {
+        let why = "at least one of user or group must be specified";
+        causes.push(Cause::invalid("spec.user", &json!(""), why));
+    }
+    if kind == "LocalSubjectAccessReview" {
+        let asked = resource["namespace"].as_str().unwrap_or_default();
+        if resource.is_object() && asked != namespace {
+            let at = "spec.resourceAttributes.namespace";
+            causes.push(Cause::invalid(at, &json!(asked), "must match metadata.namespace"));
+        }
+        if path.is_object() {
+            let why = "disallowed on this kind of request";
+            causes.push(Cause::invalid("spec.nonResourceAttributes", path, why));
+        }
+    }
+    causes
 }
