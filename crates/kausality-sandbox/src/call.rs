@@ -33,7 +33,7 @@ pub(crate) struct Call {
 
 /// What happens to fields that are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldValidation {
+enum FieldValidation {
     Ignore,
     Warn,
     Strict,
@@ -90,27 +90,42 @@ impl Call {
         self.definition.subject(&self.name)
     }
 
-    pub(crate) fn is_dry_run(&self) -> Result<bool, Failure> {
-        match self.query.get("dryRun") {
-            "" => Ok(false),
-            "All" => Ok(true),
-            other => {
-                let cause = Cause::unsupported("dryRun", &json!([other]), &["All".to_owned()]);
-                Err(Failure::invalid(&options_subject("CreateOptions"), &[cause]))
-            }
+    /// Whether the parameters of a write are valid. `kind` is what they are called: `CreateOptions`.
+    pub(crate) fn check_options(&self, kind: &str) -> Result<(), Failure> {
+        let mut causes = Vec::new();
+        let apply = self.content_type.starts_with("application/apply-patch");
+        if kind == "PatchOptions" && apply && self.query.get("fieldManager").is_empty() {
+            causes.push(Cause::required("fieldManager", "is required for apply patch"));
         }
+        if kind == "PatchOptions" && !apply && !self.query.get("force").is_empty() {
+            causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        if self.query.get("fieldManager").chars().count() > MAX_MANAGER {
+            let message = format!("Too long: may not be more than {MAX_MANAGER} bytes");
+            let field = "fieldManager".to_owned();
+            causes.push(Cause { reason: "FieldValueTooLong", message, field });
+        }
+        let dry = self.query.get("dryRun");
+        if !["", "All"].contains(&dry) {
+            causes.push(Cause::unsupported("dryRun", &json!([dry]), &["All".to_owned()]));
+        }
+        let known = ["", "Ignore", "Strict", "Warn"];
+        let said = self.query.get("fieldValidation");
+        if kind != "DeleteOptions" && !known.contains(&said) {
+            causes.push(Cause::unsupported("fieldValidation", &json!(said), &known.map(str::to_owned)));
+        }
+        if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(&options_subject(kind), &causes)) }
     }
 
-    pub(crate) fn field_validation(&self) -> Result<FieldValidation, Failure> {
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.query.get("dryRun") == "All"
+    }
+
+    fn field_validation(&self) -> FieldValidation {
         match self.query.get("fieldValidation") {
-            "Ignore" => Ok(FieldValidation::Ignore),
-            "" | "Warn" => Ok(FieldValidation::Warn),
-            "Strict" => Ok(FieldValidation::Strict),
-            other => {
-                let known = ["", "Ignore", "Strict", "Warn"].map(str::to_owned);
-                let cause = Cause::unsupported("fieldValidation", &json!(other), &known);
-                Err(Failure::invalid(&options_subject("CreateOptions"), &[cause]))
-            }
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
         }
     }
 
@@ -183,7 +198,7 @@ impl Call {
         let (value, unknown) = known(&self.definition, value, fill)?;
         if !unknown.is_empty() {
             let unknown: Vec<_> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-            match self.field_validation()? {
+            match self.field_validation() {
                 FieldValidation::Ignore => {}
                 FieldValidation::Warn => {
                     notes.warnings.extend(

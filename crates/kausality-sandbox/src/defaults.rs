@@ -122,6 +122,11 @@ fn job(object: &mut Value) {
         defaults["podReplacementPolicy"] = "Failed".into();
     }
     workload(object, &defaults);
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    let fields = metadata::of(object);
+    if let (None, Some(labels)) = (fields.get("labels"), labels) {
+        fields.insert("labels".to_owned(), labels);
+    }
 }
 
 /// The labels and the selector by which a Job finds its Pods. Its uid must be known.
@@ -167,6 +172,11 @@ fn service(object: &mut Value) {
     }
     if kind == "NodePort" || kind == "LoadBalancer" {
         fill(spec, &json!({"externalTrafficPolicy": "Cluster"}));
+    }
+    if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
+        let config = as_map(spec.entry("sessionAffinityConfig").or_insert_with(|| json!({})));
+        let address = as_map(config.entry("clientIP").or_insert_with(|| json!({})));
+        fill(address, &json!({"timeoutSeconds": 10_800}));
     }
     if kind == "LoadBalancer" {
         fill(spec, &json!({"allocateLoadBalancerNodePorts": true}));

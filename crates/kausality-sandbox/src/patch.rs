@@ -1,7 +1,7 @@
 //! The ways in which an object is changed.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::call::{Call, parse_yaml};
 use crate::kinds::{Definition, Shape};
@@ -25,27 +25,12 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The patch in the body of a call.
-    pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
-        let custom = call.definition.is_custom();
-        let kind = call.content_type.split(';').next().unwrap_or_default().trim();
-        match kind {
-            "application/json-patch+json" => {
-                let patch = serde_json::from_slice(&call.body);
-                patch
-                    .map(Self::Json)
-                    .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
-            }
-            "application/merge-patch+json" => Ok(Self::Merge(parse_object(&call.body)?)),
-            "application/strategic-merge-patch+json" if !custom => {
-                Ok(Self::Strategic(parse_object(&call.body)?))
-            }
-            "application/apply-patch+yaml" | "application/apply-patch+json" => {
-                Ok(Self::Apply(parse_yaml(&call.body)?))
-            }
-            "application/strategic-merge-patch+json" => Err(Failure::unsupported_media_type(
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
+    /// Whether the kind can be patched so.
+    pub(crate) fn check_type(call: &Call) -> Result<(), Failure> {
+        match kind(call) {
+            JSON | MERGE | APPLY => Ok(()),
+            STRATEGIC if !call.definition.is_custom() => Ok(()),
+            STRATEGIC => Err(Failure::unsupported_media_type(&format!("{JSON}, {MERGE}, {APPLY}"))),
             _ => {
                 let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
                 Err(Failure { details: Some(json!({})), ..failure })
@@ -53,15 +38,22 @@ impl Change {
         }
     }
 
+    /// The patch in the body of a call.
+    pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
+        Ok(match kind(call) {
+            JSON => Self::Json(parse_operations(&call.body)?),
+            STRATEGIC => Self::Strategic(parse_object(&call.body)?),
+            APPLY => Self::Apply(parse_yaml(&call.body)?),
+            _ => Self::Merge(parse_object(&call.body)?),
+        })
+    }
+
     /// The object after the change.
     pub(crate) fn apply(&self, live: &Value, definition: &Definition) -> Result<Value, Failure> {
         let mut object = live.clone();
         match self {
             Self::Replace(new) => return Ok(new.clone()),
-            Self::Json(patch) => json_patch::patch(&mut object, patch).map_err(|_| {
-                let message = "the server rejected our request due to an error in our request";
-                Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
-            })?,
+            Self::Json(patch) => json_patch::patch(&mut object, patch).map_err(|_| inapplicable())?,
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
             Self::Strategic(patch) => {
                 let name = match &definition.shape {
@@ -105,6 +97,28 @@ impl Change {
         }
         Ok(scale)
     }
+}
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn kind(call: &Call) -> &str {
+    call.content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// A JSON patch that does not fit the object.
+fn inapplicable() -> Failure {
+    let message = "the server rejected our request due to an error in our request";
+    Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
+}
+
+/// What is no list of objects is no patch; what these say is looked at when they are applied.
+fn parse_operations(text: &[u8]) -> Result<Patch, Failure> {
+    let operations: Option<Vec<Map<String, Value>>> = serde_json::from_slice(text)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    serde_json::from_value(json!(operations.unwrap_or_default())).map_err(|_| inapplicable())
 }
 
 fn parse_object(text: &[u8]) -> Result<Value, Failure> {

@@ -156,6 +156,9 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
             }
         }
+        "PodDisruptionBudget" if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() => {
+            causes.push(Cause::invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
+        }
         "RoleBinding" | "ClusterRoleBinding" if metadata::text(object, "/roleRef/name").is_empty() => {
             causes.push(Cause::required("roleRef.name", ""));
         }

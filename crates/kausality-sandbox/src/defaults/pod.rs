@@ -10,8 +10,13 @@ pub(super) fn pod(object: &mut Value) {
     let fields = member(object, "spec");
     spec(fields);
     fill(fields, &json!({"enableServiceLinks": true}));
+    let host = fields.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["containers", "initContainers"] {
         for container in items(fields, key) {
+            for port in items(as_map(container), "ports").filter(|_| host) {
+                let number = port.get("containerPort").cloned().unwrap_or_default();
+                fill(as_map(port), &json!({"hostPort": number}));
+            }
             let Some(limits) = container.pointer("/resources/limits").cloned() else { continue };
             let resources = member(container, "resources");
             fill(as_map(resources.entry("requests").or_insert_with(|| json!({}))), &limits);
@@ -52,14 +57,13 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
         spec.insert("serviceAccount".to_owned(), account.clone());
         spec.insert("serviceAccountName".to_owned(), account);
     }
-    let host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["initContainers", "containers", "ephemeralContainers"] {
-        items(spec, key).for_each(|it| container(as_map(it), host));
+        items(spec, key).for_each(|it| container(as_map(it)));
     }
     items(spec, "volumes").for_each(|it| volume(as_map(it)));
 }
 
-fn container(container: &mut Map<String, Value>, host: bool) {
+fn container(container: &mut Map<String, Value>) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
     fill(
@@ -68,11 +72,7 @@ fn container(container: &mut Map<String, Value>, host: bool) {
             "terminationMessagePolicy": "File", "resources": {}}),
     );
     for port in items(container, "ports") {
-        let number = port.get("containerPort").cloned().unwrap_or_default();
         fill(as_map(port), &json!({"protocol": "TCP"}));
-        if host {
-            fill(as_map(port), &json!({"hostPort": number}));
-        }
     }
     for variable in items(container, "env") {
         if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {

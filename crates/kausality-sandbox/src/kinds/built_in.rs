@@ -119,6 +119,9 @@ const REVIEWS: [Line; 4] = [
     line(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster(),
 ];
 
+/// Kinds that an update creates, beside those of RBAC.
+const CREATED_BY_UPDATE: [&str; 5] = ["Lease", "LimitRange", "Event", "Service", "Endpoints"];
+
 /// The built-in kinds.
 pub(super) fn definitions() -> impl Iterator<Item = Definition> {
     let stored = TABLE.iter().map(|line| definition(line, false));
@@ -171,6 +174,7 @@ fn definition(line: &Line, review: bool) -> Definition {
             format!("{group}/{}", line.plural)
         },
         review,
+        created_by_update: line.api == RBAC || CREATED_BY_UPDATE.contains(&line.kind),
         kinds: std::sync::Arc::clone(&built_in.kinds),
         of,
         empty,

@@ -76,10 +76,16 @@ fn merge_fields(
             Value::Object(below) if below.get(DIRECTIVE).is_some_and(|it| it == "delete") => {
                 fields.remove(key);
             }
+            // Such as the selector of a PodDisruptionBudget.
+            Value::Object(_) if has_strategy(property, "replace") => {
+                let mut new = Value::Null;
+                merge_value(&mut new, value, property)?;
+                fields.insert(key.clone(), new);
+            }
             Value::Object(_) => {
                 merge_value(fields.entry(key.clone()).or_insert(Value::Null), value, property)?
             }
-            Value::Array(items) if is_merged(property) => {
+            Value::Array(items) if has_strategy(property, "merge") => {
                 let list = fields.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
                 if !list.is_array() {
                     *list = Value::Array(Vec::new());
@@ -106,9 +112,9 @@ fn merge_fields(
     Ok(())
 }
 
-fn is_merged(schema: &Value) -> bool {
+fn has_strategy(schema: &Value, wanted: &str) -> bool {
     let strategy = schema.get("x-kubernetes-patch-strategy").and_then(Value::as_str).unwrap_or_default();
-    strategy.split(',').any(|strategy| strategy == "merge")
+    strategy.split(',').any(|strategy| strategy == wanted)
 }
 
 fn merge_key(schema: &Value) -> Option<&str> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::protobuf::{Empty, when_empty};
-use super::{built_in, resolve};
+use super::{built_in, quantity, resolve, time};
 
 /// Whether fields that Go always writes are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ const FREE: [&str; 5] = [
 const FREE_TOO: &str =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// Empty texts that Go writes although they are optional.
@@ -80,9 +82,14 @@ impl<'s> Reader<'s> {
         if FREE.contains(&name) || name == FREE_TOO {
             return Ok(value);
         }
+        // What is applied is compared as it is written.
+        let exact = self.fill == Fill::Nothing;
         match (name, &value) {
-            (QUANTITY, Value::Number(number)) => return Ok(number.to_string().into()),
-            (QUANTITY, Value::String(_)) => return Ok(value),
+            (QUANTITY, Value::Number(_) | Value::String(_)) if exact => return Ok(value),
+            (QUANTITY, Value::Number(number)) => return Ok(quantity::canonical(&number.to_string())?.into()),
+            (QUANTITY, Value::String(text)) => return Ok(quantity::canonical(text)?.into()),
+            (TIME, Value::String(text)) if !exact => return Ok(time::seconds(text)?.into()),
+            (MICRO_TIME, Value::String(text)) if !exact => return Ok(time::microseconds(text)?.into()),
             (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Ok(value),
             _ => {}
         }
@@ -223,7 +230,10 @@ fn is_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
-        _ => false,
+        Value::String(text) => text.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(set) => !set,
+        Value::Null => false,
     }
 }
 

@@ -19,6 +19,7 @@ impl Sandbox {
         if !call.subresource.is_empty() {
             return Err(Failure::method_not_allowed());
         }
+        call.check_options("CreateOptions")?;
         let mut object = call.object(notes)?;
         self.settle_namespace(call, &mut object)?;
         let manager = call.manager();
@@ -32,7 +33,7 @@ impl Sandbox {
     /// Creates an object that has its managed fields.
     pub(crate) async fn create_object(&self, call: &Call, mut object: Value, notes: &mut Notes) -> Done {
         let definition = &call.definition;
-        let dry_run = call.is_dry_run()?;
+        let dry_run = call.is_dry_run();
         if !metadata::version(&object).is_empty() {
             return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -40,6 +41,7 @@ impl Sandbox {
         if definition.is("", "pods") {
             defaults::pod_at_create(&mut object);
         }
+        let shared = definition.is("batch", "jobs") && shares_labels(call);
         let attributes = Attributes {
             call,
             operation: Operation::Create,
@@ -49,6 +51,9 @@ impl Sandbox {
         };
         let object = self.mutate(&attributes, Some(object), None, notes).await?;
         let mut object = object.unwrap_or_default();
+        if shared && object.pointer("/metadata/labels") == object.pointer("/spec/template/metadata/labels") {
+            metadata::of(&mut object).remove("labels");
+        }
 
         {
             let mut state = self.state();
@@ -124,6 +129,12 @@ impl Sandbox {
         }
         Err(failure)
     }
+}
+
+/// Whether the labels of a Job are those of its template, and get what these get.
+fn shares_labels(call: &Call) -> bool {
+    let sent = crate::call::parse_yaml(&call.body).unwrap_or_default();
+    sent.pointer("/metadata/labels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
 }
 
 /// Gives a name to an object that leaves it to us.

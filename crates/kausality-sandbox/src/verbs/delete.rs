@@ -162,7 +162,7 @@ impl Options {
             version: text(body.pointer("/preconditions/resourceVersion")),
             policy,
             grace: grace.or_else(|| call.query.number("gracePeriodSeconds")),
-            dry_run: dry || call.is_dry_run()?,
+            dry_run: dry || call.is_dry_run(),
             object,
         })
     }

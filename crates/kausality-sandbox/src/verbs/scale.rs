@@ -62,7 +62,7 @@ impl Sandbox {
     ) -> Result<Option<Arc<Value>>, Failure> {
         let definition = &call.definition;
         let paths = definition.scale.as_ref().ok_or_else(Failure::no_resource)?;
-        let dry_run = call.is_dry_run()?;
+        let dry_run = call.is_dry_run();
         let live = self.find(call)?;
         let old = self.scale_of(call, &live)?;
         let mut scale = change.apply_to_scale(&old)?;

@@ -22,6 +22,7 @@ pub(super) const ATTEMPTS: usize = 100;
 impl Sandbox {
     /// Puts the object in the body in the place of the stored one.
     pub(crate) async fn replace(&self, call: &Call, notes: &mut Notes) -> Done {
+        call.check_options("UpdateOptions")?;
         if call.subresource == "scale" {
             return self.write_scale(call, &Change::Replace(call.json()?), notes).await;
         }
@@ -43,7 +44,16 @@ impl Sandbox {
 
     /// Changes the stored object as the body says.
     pub(crate) async fn patch(&self, call: &Call, notes: &mut Notes) -> Done {
-        let change = Change::read(call)?;
+        Change::check_type(call)?;
+        call.check_options("PatchOptions")?;
+        let change = match Change::read(call) {
+            // A patch is read when there is something to be patched.
+            Err(failure) if !call.content_type.starts_with("application/apply-patch") => {
+                self.find(call)?;
+                return Err(failure);
+            }
+            change => change?,
+        };
         if call.subresource == "scale" {
             return self.write_scale(call, &change, notes).await;
         }
@@ -76,7 +86,7 @@ impl Sandbox {
         notes: &mut Notes,
     ) -> Result<Option<(u16, Arc<Value>)>, Failure> {
         let definition = &call.definition;
-        let dry_run = call.is_dry_run()?;
+        let dry_run = call.is_dry_run();
         let manager = call.manager();
         let time = self.now().rfc3339();
         let writer = Writer { manager: &manager, subresource: &call.subresource, time: &time };
@@ -84,6 +94,10 @@ impl Sandbox {
             Ok(live) => live,
             Err(_) if matches!(change, Change::Apply(_)) && call.subresource.is_empty() => {
                 return self.create_by_apply(call, change, writer, notes).await.map(Some);
+            }
+            Err(failure) if definition.created_by_update && call.subresource.is_empty() => {
+                let Change::Replace(object) = change else { return Err(failure) };
+                return self.create_by_update(call, object.clone(), writer, notes).await.map(Some);
             }
             Err(failure) => return Err(failure),
         };
@@ -176,6 +190,25 @@ impl Sandbox {
         Some(definition.serve(&stored))
     }
 
+    async fn create_by_update(
+        &self,
+        call: &Call,
+        mut object: Value,
+        writer: Writer<'_>,
+        notes: &mut Notes,
+    ) -> Done {
+        let uid = metadata::field(&object, "uid");
+        if !uid.is_empty() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Failure::conflict(&call.subject(), &why));
+        }
+        for key in ["managedFields", "resourceVersion"] {
+            metadata::of(&mut object).remove(key);
+        }
+        let object = managed::updated(&call.definition, None, object, writer);
+        self.create_object(call, object, notes).await
+    }
+
     async fn create_by_apply(
         &self,
         call: &Call,
@@ -200,10 +233,6 @@ impl Sandbox {
 
     /// What is applied, as far as it is known.
     fn config(&self, call: &Call, config: &Value) -> Result<Value, Failure> {
-        if call.query.get("fieldManager").is_empty() {
-            let cause = Cause::required("fieldManager", "is required for apply patch");
-            return Err(Failure::invalid(&crate::call::options_subject("PatchOptions"), &[cause]));
-        }
         let (mut config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)?;
         if let Some(field) = unknown.first() {
             let message = format!(
