@@ -261,6 +261,21 @@ fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Resul
     };
     let Definition { kind, version, group, .. } = definition;
     let api_version = definition.api_version();
+    if definition.is_custom() {
+        // What else than this kind it is, is told when it is validated.
+        if said(object, "kind").is_none() {
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing"
+            )));
+        }
+        let said = said(object, "apiVersion").unwrap_or_default();
+        if said != api_version {
+            return Err(Failure::bad_request(format!(
+                "the API version in the data ({said}) does not match the expected API version ({api_version})"
+            )));
+        }
+        return Ok(());
+    }
     if let Some(said) = said(object, "kind").filter(|said| said != kind) {
         let group = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or_default() };
         return Err(Failure::bad_request(format!(
@@ -269,17 +284,11 @@ fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Resul
         )));
     }
     if let Some(said) = said(object, "apiVersion").filter(|said| *said != api_version) {
-        return Err(Failure::bad_request(if definition.is_custom() {
-            format!(
-                "the API version in the data ({said}) does not match the expected API version ({api_version})"
-            )
-        } else {
-            format!(
-                "{kind} in version {:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {said:?} \
-                 in scheme \"pkg/runtime/scheme.go:111\"",
-                said.rsplit('/').next().unwrap_or(&said)
-            )
-        }));
+        return Err(Failure::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {said:?} \
+             in scheme \"pkg/runtime/scheme.go:111\"",
+            said.rsplit('/').next().unwrap_or(&said)
+        )));
     }
     object.insert("apiVersion".to_owned(), api_version.into());
     object.insert("kind".to_owned(), kind.as_str().into());

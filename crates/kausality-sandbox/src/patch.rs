@@ -60,7 +60,7 @@ impl Change {
                     Shape::BuiltIn(name) => name.as_str(),
                     Shape::Custom(_) => "",
                 };
-                strategic::merge(&mut object, patch, name).map_err(Failure::bad_request)?;
+                strategic::merge(&mut object, patch, name).map_err(|why| Failure::new(500, "", why))?;
             }
             Self::Apply(_) => {}
         }
@@ -88,8 +88,7 @@ impl Change {
         match self {
             Self::Replace(new) => scale = new.clone(),
             Self::Json(patch) => {
-                json_patch::patch(&mut scale, patch)
-                    .map_err(|error| Failure::bad_request(error.to_string()))?;
+                json_patch::patch(&mut scale, patch).map_err(|_| inapplicable())?;
             }
             Self::Merge(patch) | Self::Strategic(patch) | Self::Apply(patch) => {
                 json_patch::merge(&mut scale, patch);

@@ -241,7 +241,10 @@ impl Sandbox {
         let Some(target) = request::target(path) else { return self.discover(parts) };
         let registry = Arc::clone(&self.state().registry);
         let Some(definition) = registry.get(&target.group, &target.version, &target.plural) else {
-            let served = registry.of_version(&target.group, &target.version).next().is_some();
+            let served = registry.all().any(|definition| {
+                let version = definition.version == target.version || !definition.is_custom();
+                definition.group == target.group && version
+            });
             if !served {
                 return answer::plain(404, "404 page not found\n");
             }
@@ -290,6 +293,9 @@ impl Sandbox {
         let known = || call.definition.subresources().iter().any(|part| part.name == call.subresource);
         if !call.subresource.is_empty() && !known() {
             return Err(Failure::no_resource());
+        }
+        if collection && call.definition.is_custom() && matches!(*method, Method::PUT | Method::PATCH) {
+            return Err(Failure::bad_request("name must be provided"));
         }
         let done = match (method, collection, call.subresource.as_str()) {
             (&Method::GET, true, _) => return self.list_or_watch(call),

@@ -9,6 +9,8 @@ use crate::status::{Cause, Failure};
 use crate::store::selector::Selector;
 
 mod names;
+mod pod;
+mod service;
 
 /// Whether an object may be created.
 pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Failure> {
@@ -16,6 +18,7 @@ pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Fail
     causes.extend(owners(object));
     match &definition.shape {
         Shape::Custom(custom) => {
+            causes.extend(other_kind(definition, object));
             causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
         }
         Shape::BuiltIn(_) => causes.extend(content(definition, object)),
@@ -42,25 +45,48 @@ pub(crate) fn update(
             causes.push(Cause::forbidden("metadata.finalizers", &why));
         }
     }
-    causes.extend(names::labels(object));
+    causes.extend(names::metadata(object));
     match &definition.shape {
         Shape::Custom(custom) => {
+            causes.extend(other_kind(definition, object));
             causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
         }
         Shape::BuiltIn(_) if subresource != "status" => {
             causes.extend(content(definition, object));
             causes.extend(immutable(definition, live, object));
         }
-        Shape::BuiltIn(_) => {}
+        Shape::BuiltIn(_) => causes.extend(status(definition, object)),
     }
     refuse(definition, object, &causes)
+}
+
+/// Faults of the status of a built-in kind.
+fn status(definition: &Definition, object: &Value) -> Vec<Cause> {
+    let ingress = object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+    let balanced = object["spec"]["type"] == "LoadBalancer";
+    if definition.is("", "services") && !balanced && ingress.is_some_and(|ingress| !ingress.is_empty()) {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        return vec![Cause::forbidden("status.loadBalancer.ingress", why)];
+    }
+    Vec::new()
 }
 
 fn refuse(definition: &Definition, object: &Value, causes: &[Cause]) -> Result<(), Failure> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Failure::invalid(&definition.kind_subject(metadata::name(object)), causes))
+    let mut subject = definition.kind_subject(metadata::name(object));
+    if definition.is_custom() {
+        metadata::text(object, "/kind").clone_into(&mut subject.kind);
+    }
+    Err(Failure::invalid(&subject, causes))
+}
+
+/// A custom resource must be of the kind that is served where it is sent.
+fn other_kind(definition: &Definition, object: &Value) -> Option<Cause> {
+    let kind = metadata::text(object, "/kind");
+    let why = format!("must be {}", definition.kind);
+    (kind != definition.kind).then(|| Cause::invalid("kind", &json!(kind), &why))
 }
 
 fn owners(object: &Value) -> Vec<Cause> {
@@ -103,8 +129,8 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                     "must be greater than or equal to 0",
                 ));
             }
-            selector(spec, &mut causes);
-            pod_spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
+            selector(definition, spec, &mut causes);
+            pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
             let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
             if policy != "Always" {
                 let at = "spec.template.spec.restartPolicy";
@@ -112,7 +138,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
             }
         }
         "Job" => {
-            pod_spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
+            pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
             let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
             if policy == "Always" {
                 let at = "spec.template.spec.restartPolicy";
@@ -131,15 +157,11 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::required("spec.schedule", ""));
             }
             let at = "spec.jobTemplate.spec.template.spec";
-            pod_spec(&spec["jobTemplate"]["spec"]["template"]["spec"], at, &mut causes);
+            pod::spec(&spec["jobTemplate"]["spec"]["template"]["spec"], at, &mut causes);
         }
-        "Pod" => pod_spec(spec, "spec", &mut causes),
-        "Service" => {
-            let none = spec["ports"].as_array().is_none_or(Vec::is_empty);
-            if none && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
-                causes.push(Cause::required("spec.ports", ""));
-            }
-        }
+        "Pod" => pod::spec(spec, "spec", &mut causes),
+        "Service" => causes.extend(service::faults(spec)),
+        "Secret" => causes.extend(secret(object)),
         "CustomResourceDefinition" => {
             let name = format!(
                 "{}.{}",
@@ -156,7 +178,9 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::invalid("spec.versions", &spec["versions"], why));
             }
         }
-        "PodDisruptionBudget" if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() => {
+        "PodDisruptionBudget"
+            if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() =>
+        {
             causes.push(Cause::invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
         }
         "RoleBinding" | "ClusterRoleBinding" if metadata::text(object, "/roleRef/name").is_empty() => {
@@ -167,11 +191,33 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
     causes
 }
 
-fn selector(spec: &Value, causes: &mut Vec<Cause>) {
+/// What the types of secrets want.
+fn secret(object: &Value) -> Vec<Cause> {
+    let has = |key: &str| object["data"].get(key).is_some();
+    let required = |keys: &[&str]| -> Vec<Cause> {
+        keys.iter().map(|key| Cause::required(format!("data[{key}]"), "")).collect()
+    };
+    let missing = |keys: &[&'static str]| -> Vec<&'static str> {
+        keys.iter().copied().filter(|key| !has(key)).collect()
+    };
+    match metadata::text(object, "/type") {
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            required(&["username", "password"])
+        }
+        "kubernetes.io/ssh-auth" => required(&missing(&["ssh-privatekey"])),
+        "kubernetes.io/tls" => required(&missing(&["tls.crt", "tls.key"])),
+        "kubernetes.io/dockerconfigjson" => required(&missing(&[".dockerconfigjson"])),
+        _ => Vec::new(),
+    }
+}
+
+fn selector(definition: &Definition, spec: &Value, causes: &mut Vec<Cause>) {
     let template = &spec["template"];
     let found = &spec["selector"];
     if found.is_null() {
-        causes.push(Cause::required("spec.selector", ""));
+        if definition.kind != "DaemonSet" {
+            causes.push(Cause::required("spec.selector", ""));
+        }
     } else if found["matchLabels"].as_object().is_none_or(|labels| labels.is_empty())
         && found["matchExpressions"].as_array().is_none_or(Vec::is_empty)
     {
@@ -182,30 +228,6 @@ fn selector(spec: &Value, causes: &mut Vec<Cause>) {
     if found.is_null() || !Selector::of_object(found).matches_labels(labels) {
         let why = "`selector` does not match template `labels`";
         causes.push(Cause::invalid("spec.template.metadata.labels", labels.unwrap_or(&Value::Null), why));
-    }
-}
-
-fn pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let containers = spec["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if containers.is_empty() {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (nth, container) in containers.iter().enumerate() {
-        let at = format!("{path}.containers[{nth}]");
-        let name = container["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{at}.name"), ""));
-        } else if !names::is_label(name) {
-            causes.push(Cause::invalid(format!("{at}.name"), &json!(name), names::LABEL));
-        }
-        if container["image"].as_str().unwrap_or_default().is_empty() {
-            causes.push(Cause::required(format!("{at}.image"), ""));
-        }
-        if !name.is_empty() && seen.contains(&name) {
-            causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
-        }
-        seen.push(name);
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn definitions(definition: &Value) -> Vec<Definition> {
             }),
             collection: format!("{group}/{plural}"),
             review: false,
+            unconditional: false,
             created_by_update: false,
             kinds: Arc::clone(&kinds),
             of,

@@ -49,8 +49,8 @@ fn merge_fields(
             fields.clear();
             return Ok(());
         }
-        Some("merge") | None => {}
-        Some(other) => return Err(format!("Unknown patch type found: {other}")),
+        None => {}
+        Some(other) => return Err(format!("unknown patch type: {other}")),
     }
     if let Some(keep) = patch.get(RETAIN).and_then(Value::as_array) {
         fields.retain(|key, _| keep.iter().any(|kept| kept == key));

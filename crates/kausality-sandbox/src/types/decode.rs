@@ -88,6 +88,7 @@ impl<'s> Reader<'s> {
             (QUANTITY, Value::Number(_) | Value::String(_)) if exact => return Ok(value),
             (QUANTITY, Value::Number(number)) => return Ok(quantity::canonical(&number.to_string())?.into()),
             (QUANTITY, Value::String(text)) => return Ok(quantity::canonical(text)?.into()),
+            (QUANTITY, other) => return Ok(quantity::canonical(&other.to_string())?.into()),
             (TIME, Value::String(text)) if !exact => return Ok(time::seconds(text)?.into()),
             (MICRO_TIME, Value::String(text)) if !exact => return Ok(time::microseconds(text)?.into()),
             (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Ok(value),
@@ -238,6 +239,9 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn zero_of(schema: &Value) -> Value {
+    if resolve(&built_in().schemas, schema).0 == QUANTITY {
+        return "0".into();
+    }
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => "".into(),
         Some("integer" | "number") => 0.into(),

@@ -77,7 +77,7 @@ fn field(line: &str) -> Option<(u64, Field)> {
 pub(crate) enum Empty {
     /// Nothing, of an empty list or map, or of a zero that is no pointer's.
     Omitted,
-    /// A null, of a time that is not set.
+    /// A null, of a time, list, map or pointer that is not set.
     Null,
 }
 
@@ -88,6 +88,8 @@ pub(crate) fn when_empty(definition: &str) -> impl Iterator<Item = (&'static str
         let time = field.of.ends_with(".Time") || field.of.ends_with(".MicroTime");
         match field.shape {
             Shape::List | Shape::Map if !field.always => Some((field.name.as_str(), Empty::Omitted)),
+            Shape::List | Shape::Map => Some((field.name.as_str(), Empty::Null)),
+            Shape::One if field.pointer && field.always => Some((field.name.as_str(), Empty::Null)),
             Shape::One if time && field.always && !field.pointer => Some((field.name.as_str(), Empty::Null)),
             Shape::One if !field.always && !field.pointer && SCALARS.contains(&field.of.as_str()) => {
                 Some((field.name.as_str(), Empty::Omitted))

@@ -12,44 +12,37 @@ enum Format {
 }
 
 const NANO: i128 = 1_000_000_000;
-const DECIMAL: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 /// The quantity in the one way in which it is stored. The error is Go's.
 pub(crate) fn canonical(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        // Go reads an empty text as nothing.
-        return Ok("0".to_owned());
-    }
-    let (nanos, format) = parse(text)?;
+    let (nanos, format) = parse(text.trim())?;
     Ok(write(nanos, format))
+}
+
+/// How much a quantity is, to compare it with others.
+pub(crate) fn amount(text: &str) -> Option<i128> {
+    parse(text.trim()).ok().map(|(nanos, _)| nanos)
 }
 
 fn parse(text: &str) -> Result<(i128, Format), String> {
     let malformed = || {
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned()
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()
     };
     let negative = text.starts_with('-');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let end = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
+    let end =
+        unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return Err(malformed());
     }
-    let (factor, exponent, format) = unit(suffix).ok_or_else(|| "unable to parse quantity's suffix".to_owned())?;
+    let (factor, exponent, format) =
+        unit(suffix).ok_or_else(|| "unable to parse quantity's suffix".to_owned())?;
 
     let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| malformed())?;
     let places = i32::try_from(fraction.len()).map_err(|_| malformed())?;
@@ -136,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
         }
-        for text in ["x", "1.2.3", "1Q", "1 Gi", "."] {
+        for text in ["", "x", "1.2.3", "1Q", "1 Gi", "."] {
             assert!(canonical(text).is_err(), "{text}");
         }
     }

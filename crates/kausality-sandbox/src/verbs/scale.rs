@@ -12,8 +12,11 @@ use crate::metadata;
 use crate::patch::Change;
 use crate::sandbox::Sandbox;
 use crate::status::{Cause, Failure, Subject};
+use crate::types::decode::{Fill, decode};
 use crate::verbs::update::ATTEMPTS;
 use crate::{prepare, validate};
+
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 impl Sandbox {
     /// The scale of an object.
@@ -65,7 +68,13 @@ impl Sandbox {
         let dry_run = call.is_dry_run();
         let live = self.find(call)?;
         let old = self.scale_of(call, &live)?;
-        let mut scale = change.apply_to_scale(&old)?;
+        let scale = change.apply_to_scale(&old)?;
+        let mut scale = decode(SCALE, scale, Fill::Zero)
+            .map_err(|error| {
+                let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {error}");
+                change.blame(Failure::bad_request(message))
+            })?
+            .value;
         scale["kind"] = "Scale".into();
         scale["apiVersion"] = "autoscaling/v1".into();
         let attributes = Attributes {
@@ -80,15 +89,7 @@ impl Sandbox {
         if !said.is_empty() && said != metadata::version(&live) {
             return Err(Failure::modified(&call.subject()));
         }
-        let replicas = match scale.pointer("/spec/replicas") {
-            None | Some(Value::Null) => 0,
-            Some(value) => value.as_i64().ok_or_else(|| {
-                Failure::bad_request(format!(
-                    "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {value} into Go \
-                     struct field ScaleSpec.spec.replicas of type int32"
-                ))
-            })?,
-        };
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
             let subject = Subject {
                 group: "autoscaling".to_owned(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Done, Notes};
 use crate::call::Call;
+use crate::kinds::Definition;
 use crate::managed::{self, Writer};
 use crate::metadata;
 use crate::patch::Change;
@@ -92,7 +93,11 @@ impl Sandbox {
         let writer = Writer { manager: &manager, subresource: &call.subresource, time: &time };
         let live = match self.find(call) {
             Ok(live) => live,
-            Err(_) if matches!(change, Change::Apply(_)) && call.subresource.is_empty() => {
+            // The status of a service creates one, too.
+            Err(_)
+                if matches!(change, Change::Apply(_))
+                    && (call.subresource.is_empty() || definition.is("", "services")) =>
+            {
                 return self.create_by_apply(call, change, writer, notes).await.map(Some);
             }
             Err(failure) if definition.created_by_update && call.subresource.is_empty() => {
@@ -106,7 +111,7 @@ impl Sandbox {
                 let config = self.config(call, config)?;
                 let merged =
                     managed::applied(definition, Some(&live), &config, writer, call.query.flag("force"))?;
-                call.known(merged, Fill::Zero, notes)?
+                call.known(merged, Fill::Zero, notes).map_err(inconvertible)?
             }
             change => {
                 let new = change.apply(&live, definition)?;
@@ -119,6 +124,7 @@ impl Sandbox {
                 managed::updated(definition, Some(&live), new, writer)
             }
         };
+        self.settle_namespace(call, &mut new)?;
         keep_allocated(definition, &live, &mut new);
         let attributes = Attributes {
             call,
@@ -132,7 +138,7 @@ impl Sandbox {
         let mut new = new.unwrap_or_default();
 
         let unconditional = metadata::version(&new).is_empty();
-        if unconditional && definition.is_custom() {
+        if unconditional && !definition.unconditional {
             let cause =
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(Failure::invalid(&definition.subject(&call.name), &[cause]));
@@ -217,7 +223,7 @@ impl Sandbox {
         notes: &mut Notes,
     ) -> Done {
         let Change::Apply(config) = change else { return Err(Failure::not_found(&call.subject())) };
-        let mut config = self.config(call, config)?;
+        let config = self.config(call, config)?;
         if !metadata::field(&config, "uid").is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -225,29 +231,43 @@ impl Sandbox {
             );
             return Err(Failure::conflict(&call.subject(), &why));
         }
-        metadata::of(&mut config).insert("name".to_owned(), call.name.as_str().into());
         let object = managed::applied(&call.definition, None, &config, writer, call.query.flag("force"))?;
-        let object = call.known(object, Fill::Zero, notes)?;
+        let mut object = call.known(object, Fill::Zero, notes).map_err(inconvertible)?;
+        self.settle_namespace(call, &mut object)?;
+        if metadata::name(&object).is_empty() {
+            let name = &call.name;
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
         self.create_object(call, object, notes).await
     }
 
-    /// What is applied, as far as it is known.
+    /// What is applied, if it is all known.
     fn config(&self, call: &Call, config: &Value) -> Result<Value, Failure> {
-        let (mut config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)?;
-        if let Some(field) = unknown.first() {
-            let message = format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): .{field}: field not declared in schema",
-                call.namespace,
-                call.name,
-                call.definition.api_version(),
-                call.definition.kind
-            );
-            return Err(Failure::new(500, "", message));
+        let Definition { kind, .. } = &*call.definition;
+        let expected = call.definition.api_version();
+        let said = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+        if said("apiVersion") != expected {
+            return Err(Failure::bad_request(format!(
+                "Incorrect version specified in apply patch. Specified patch version: {}, expected: {expected}",
+                said("apiVersion")
+            )));
         }
-        self.settle_namespace(call, &mut config)?;
-        let fields = metadata::as_map(&mut config);
-        if fields.get("kind").is_none() || fields.get("apiVersion").is_none() {
-            return Err(Failure::bad_request("Object 'Kind' is missing in what is applied"));
+        if said("kind") != *kind {
+            return Err(Failure::bad_request(format!(
+                "invalid object type: {expected}, Kind={}",
+                said("kind")
+            )));
+        }
+        let untyped = |why: &str| {
+            let place = format!("{}/{}; {expected}, Kind={kind}", call.namespace, call.name);
+            Failure::new(500, "", format!("failed to create typed patch object ({place}): {why}"))
+        };
+        let (config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)
+            .map_err(|failure| untyped(&failure.message))?;
+        if let Some(field) = unknown.first() {
+            return Err(untyped(&format!(".{field}: field not declared in schema")));
         }
         Ok(config)
     }
@@ -274,6 +294,11 @@ impl Sandbox {
     }
 }
 
+/// An object that comes of an apply, and that Go cannot read.
+fn inconvertible(failure: Failure) -> Failure {
+    Failure::new(500, "", format!("failed to convert new object to proper version: {}", failure.message))
+}
+
 /// Whether an object is deleted, and nothing holds it.
 fn is_done(call: &Call, object: &Value) -> bool {
     let graceful =
@@ -284,7 +309,7 @@ fn is_done(call: &Call, object: &Value) -> bool {
 }
 
 /// A service keeps its addresses and ports if nobody says otherwise.
-fn keep_allocated(definition: &crate::kinds::Definition, live: &Value, new: &mut Value) {
+fn keep_allocated(definition: &Definition, live: &Value, new: &mut Value) {
     if !definition.is("", "services") || new["spec"]["type"] == "ExternalName" {
         return;
     }

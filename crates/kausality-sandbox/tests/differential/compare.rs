@@ -45,7 +45,8 @@ pub(crate) fn differences(real: &Answer, ours: &Answer) -> Vec<String> {
         if our_faults.is_subset(&real_faults) {
             return Vec::new();
         }
-        return vec![format!("faults\n    real {}\n    ours {}", told(real), told(ours))];
+        let more: Vec<_> = our_faults.difference(&real_faults).collect();
+        return vec![format!("faults {more:?}\n    real {real_faults:?}\n    ours {}", told(ours))];
     }
     let mut places = Vec::new();
     differ(&whole(real).1, &whole(ours).1, "", &mut places);
@@ -117,8 +118,8 @@ fn normalise(value: &mut Value, key: &str) {
                     format!("{}{}{}", entry["operation"], entry["manager"], entry["subresource"])
                 });
             }
-            // Their order depends on the names that were generated.
-            if key == "items" {
+            // Their order depends on the names that were generated, and of conflicts on chance.
+            if key == "items" || key == "causes" {
                 items.sort_by_key(Value::to_string);
             }
         }

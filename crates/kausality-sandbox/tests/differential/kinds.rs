@@ -11,16 +11,11 @@ pub(crate) struct Kind {
     pub(crate) plural: &'static str,
     pub(crate) namespaced: bool,
     pub(crate) status: Option<fn(&mut Random) -> Value>,
-    pub(crate) scale: bool,
     /// All but kind and metadata.
     content: fn(&mut Random) -> Value,
 }
 
 impl Kind {
-    pub(crate) fn is_custom(&self) -> bool {
-        self.api.starts_with(GROUP)
-    }
-
     /// Where objects are created.
     pub(crate) fn collection(&self) -> String {
         let root = if self.api.contains('/') { "/apis" } else { "/api" };
@@ -57,21 +52,9 @@ pub(crate) const KINDS: [Kind; 18] = [
     Kind { status: Some(service_status), ..plain("v1", "Service", "services", service) },
     Kind { status: Some(pod_status), ..plain("v1", "Pod", "pods", pod) },
     Kind { namespaced: false, status: Some(phase), ..plain("v1", "Namespace", "namespaces", namespace) },
-    Kind {
-        status: Some(workload_status),
-        scale: true,
-        ..plain("apps/v1", "Deployment", "deployments", deployment)
-    },
-    Kind {
-        status: Some(workload_status),
-        scale: true,
-        ..plain("apps/v1", "ReplicaSet", "replicasets", replica_set)
-    },
-    Kind {
-        status: Some(workload_status),
-        scale: true,
-        ..plain("apps/v1", "StatefulSet", "statefulsets", stateful_set)
-    },
+    Kind { status: Some(workload_status), ..plain("apps/v1", "Deployment", "deployments", deployment) },
+    Kind { status: Some(workload_status), ..plain("apps/v1", "ReplicaSet", "replicasets", replica_set) },
+    Kind { status: Some(workload_status), ..plain("apps/v1", "StatefulSet", "statefulsets", stateful_set) },
     Kind { status: Some(daemon_status), ..plain("apps/v1", "DaemonSet", "daemonsets", daemon_set) },
     Kind { status: Some(job_status), ..plain("batch/v1", "Job", "jobs", job) },
     Kind { status: Some(cron_status), ..plain("batch/v1", "CronJob", "cronjobs", cron_job) },
@@ -81,11 +64,7 @@ pub(crate) const KINDS: [Kind; 18] = [
     },
     plain("rbac.authorization.k8s.io/v1", "Role", "roles", role),
     plain("coordination.k8s.io/v1", "Lease", "leases", lease),
-    Kind {
-        status: Some(widget_status),
-        scale: true,
-        ..plain("dif.example.com/v1", "Widget", "widgets", widget)
-    },
+    Kind { status: Some(widget_status), ..plain("dif.example.com/v1", "Widget", "widgets", widget) },
     plain("dif.example.com/v1", "Gadget", "gadgets", widget),
     Kind { namespaced: false, ..plain("dif.example.com/v1", "Free", "frees", free) },
 ];
@@ -96,7 +75,7 @@ const fn plain(
     plural: &'static str,
     content: fn(&mut Random) -> Value,
 ) -> Kind {
-    Kind { api, kind, plural, namespaced: true, status: None, scale: false, content }
+    Kind { api, kind, plural, namespaced: true, status: None, content }
 }
 
 /// The definitions of our own kinds.
@@ -488,7 +467,7 @@ fn lease(random: &mut Random) -> Value {
 fn widget(random: &mut Random) -> Value {
     let fields = vec![
         ("replicas", random.below(4).into()),
-        ("ratio", random.pick(&[json!(1.5), json!(2), json!(0.25)]).clone()),
+        ("ratio", random.pick(&[json!(1.5), json!(2.5), json!(0.25)]).clone()),
         ("colour", (*random.pick(&["red", "green", "blue", "pink"])).into()),
         ("title", (*random.pick(&["abc", "a", "ABC", "abcdefghi", "ab1"])).into()),
         (
