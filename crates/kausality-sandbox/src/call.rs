@@ -188,7 +188,14 @@ impl Call {
             Some(why) => unrecognised(why),
             None => failure,
         })?;
+        if value.is_null() {
+            value = json!({});
+        }
         let Some(object) = value.as_object_mut() else { return Err(unrecognised("it is not an object")) };
+        let is_text = |key: &str| object.get(key).is_none_or(|value| value.is_string() || value.is_null());
+        if !is_text("kind") || !is_text("apiVersion") {
+            return Err(unrecognised("json: cannot unmarshal into Go struct field of type string"));
+        }
         check_type(object, &self.definition)?;
         self.known(value, Fill::Zero, notes)
     }
@@ -254,8 +261,8 @@ pub(crate) fn known(
     }
 }
 
-/// Kind and version, which may be left out.
-fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
+/// Kind and version, which may be left out of built-in kinds.
+pub(crate) fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
     let said = |object: &Map<String, Value>, key: &str| {
         object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };

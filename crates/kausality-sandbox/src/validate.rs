@@ -93,7 +93,7 @@ fn owners(object: &Value) -> Vec<Cause> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owners = owners.map(Vec::as_slice).unwrap_or_default();
     let mut causes = Vec::new();
-    for (nth, owner) in owners.iter().enumerate() {
+    for owner in owners {
         for (key, what) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -101,11 +101,7 @@ fn owners(object: &Value) -> Vec<Cause> {
             ("uid", "must not be empty"),
         ] {
             if owner[key].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::invalid(
-                    format!("metadata.ownerReferences[{nth}].{key}"),
-                    &json!(""),
-                    what,
-                ));
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{key}"), &json!(""), what));
             }
         }
     }
@@ -243,7 +239,7 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
     let mut causes = Vec::new();
     let mut fixed = |pointer: &str, why: &str| {
         if live.pointer(pointer) != object.pointer(pointer) {
-            let field = pointer.trim_start_matches('/').replace('/', ".");
+            let field = pointer.trim_start_matches('/').replace("/0", "[0]").replace('/', ".");
             let value = object.pointer(pointer).unwrap_or(&Value::Null);
             causes.push(Cause::invalid(field, value, why));
         }
@@ -260,7 +256,7 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
         }
         "RoleBinding" | "ClusterRoleBinding" => fixed("/roleRef", "cannot change roleRef"),
         "Service" if [live, object].iter().all(|it| it["spec"]["type"] != "ExternalName") => {
-            fixed("/spec/clusterIP", "field is immutable");
+            fixed("/spec/clusterIPs/0", "may not change once set");
         }
         "Secret" => fixed("/type", "field is immutable"),
         _ => {}
@@ -291,6 +287,13 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
                 }
                 spec
             };
+            let count = |pod: &Value, key: &str| pod["spec"][key].as_array().map_or(0, Vec::len);
+            for key in ["containers", "initContainers"] {
+                if count(live, key) != count(object, key) {
+                    let why = "pod updates may not add or remove containers";
+                    return vec![Cause::forbidden(format!("spec.{key}"), why)];
+                }
+            }
             if plain(live) != plain(object) {
                 causes.push(Cause::forbidden("spec", POD_FIELDS));
             }

@@ -10,6 +10,13 @@ pub(super) fn pod(object: &mut Value) {
     let fields = member(object, "spec");
     spec(fields);
     fill(fields, &json!({"enableServiceLinks": true}));
+    for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
+        let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { break };
+        if let Some(address) = status.get(one).filter(|address| *address != "").cloned() {
+            fill(status, &json!({all: [{"ip": address}]}));
+        }
+    }
+    let fields = member(object, "spec");
     let host = fields.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["containers", "initContainers"] {
         for container in items(fields, key) {

@@ -36,8 +36,8 @@ fn merge_fields(
     schema: &Value,
 ) -> Result<(), String> {
     let (_, schema) = resolve(&built_in().schemas, schema);
-    match patch.get(DIRECTIVE).and_then(Value::as_str) {
-        Some("replace") => {
+    match patch.get(DIRECTIVE) {
+        Some(directive) if directive == "replace" => {
             *fields = patch
                 .iter()
                 .filter(|(key, _)| *key != DIRECTIVE)
@@ -45,7 +45,7 @@ fn merge_fields(
                 .collect();
             return Ok(());
         }
-        Some("delete") => {
+        Some(directive) if directive == "delete" => {
             fields.clear();
             return Ok(());
         }

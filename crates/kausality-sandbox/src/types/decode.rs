@@ -92,6 +92,10 @@ impl<'s> Reader<'s> {
             (TIME, Value::String(text)) if !exact => return Ok(time::seconds(text)?.into()),
             (MICRO_TIME, Value::String(text)) if !exact => return Ok(time::microseconds(text)?.into()),
             (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Ok(value),
+            (INT_OR_STRING, _) if exact => return Ok(value),
+            (INT_OR_STRING, other) => {
+                return Err(format!("json: cannot unmarshal {other} into Go value of type int32"));
+            }
             _ => {}
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();

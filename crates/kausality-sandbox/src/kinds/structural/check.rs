@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 use super::{OBJECT, format};
 use crate::status::Cause;
 
+const TYPE_INVALID: &str = "FieldValueTypeInvalid";
+
 /// What is wrong with a value.
 pub(crate) fn validate(schema: &Value, value: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -19,7 +21,8 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     if schema["x-kubernetes-int-or-string"] == true {
         if !value.is_string() && !value.is_i64() && !value.is_u64() {
             let why = format!("{path} in body must be of type integer,string: {:?}", name_of(value));
-            causes.push(Cause::invalid(path, &name_of(value).into(), &why));
+            let cause = Cause::invalid(path, &name_of(value).into(), &why);
+            causes.push(Cause { reason: TYPE_INVALID, ..cause });
         }
         return;
     }
@@ -28,7 +31,7 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     {
         let found = name_of(value);
         let why = format!("{path} in body must be of type {kind}: {found:?}");
-        causes.push(Cause { reason: "FieldValueTypeInvalid", ..Cause::invalid(path, &found.into(), &why) });
+        causes.push(Cause { reason: TYPE_INVALID, ..Cause::invalid(path, &found.into(), &why) });
         return;
     }
     if let Some(allowed) = schema["enum"].as_array()
@@ -65,7 +68,7 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
                 && !format::is(kind, text)
             {
                 let why = format!("{path} in body must be of type {kind}: {value}");
-                causes.push(Cause::invalid(path, value, &why));
+                causes.push(Cause { reason: TYPE_INVALID, ..Cause::invalid(path, value, &why) });
             }
         }
         Value::Number(number) => {
@@ -104,7 +107,8 @@ fn check_choices(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cau
         let choices = schema[key].as_array()?;
         Some(choices.iter().filter(|choice| faults(choice).is_empty()).count())
     };
-    let mut refuse = |why: &str| causes.push(Cause::invalid(path, value, &format!("{path:?} {why}")));
+    // A real API server does not say where.
+    let mut refuse = |why: &str| causes.push(Cause::invalid("<nil>", value, &format!("{path:?} {why}")));
     if fitting("anyOf") == Some(0) {
         refuse("must validate at least one schema (anyOf)");
     }
