@@ -192,10 +192,6 @@ impl Call {
             value = json!({});
         }
         let Some(object) = value.as_object_mut() else { return Err(unrecognised("it is not an object")) };
-        let is_text = |key: &str| object.get(key).is_none_or(|value| value.is_string() || value.is_null());
-        if !is_text("kind") || !is_text("apiVersion") {
-            return Err(unrecognised("json: cannot unmarshal into Go struct field of type string"));
-        }
         check_type(object, &self.definition)?;
         self.known(value, Fill::Zero, notes)
     }
@@ -268,6 +264,14 @@ pub(crate) fn check_type(object: &mut Map<String, Value>, definition: &Definitio
     };
     let Definition { kind, version, group, .. } = definition;
     let api_version = definition.api_version();
+    for key in ["kind", "apiVersion"] {
+        if object.get(key).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: json: cannot unmarshal into Go struct field .{key} of type string"
+            )));
+        }
+    }
     if definition.is_custom() {
         // What else than this kind it is, is told when it is validated.
         if said(object, "kind").is_none() {

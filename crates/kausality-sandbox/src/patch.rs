@@ -1,6 +1,6 @@
 //! The ways in which an object is changed.
 
-use json_patch::Patch;
+use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, parse_yaml};
@@ -53,7 +53,7 @@ impl Change {
         let mut object = live.clone();
         match self {
             Self::Replace(new) => return Ok(new.clone()),
-            Self::Json(patch) => json_patch::patch(&mut object, patch).map_err(|_| inapplicable())?,
+            Self::Json(patch) => operate(&mut object, patch)?,
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
             Self::Strategic(patch) => {
                 let name = match &definition.shape {
@@ -88,7 +88,7 @@ impl Change {
         match self {
             Self::Replace(new) => scale = new.clone(),
             Self::Json(patch) => {
-                json_patch::patch(&mut scale, patch).map_err(|_| inapplicable())?;
+                operate(&mut scale, patch)?;
             }
             Self::Merge(patch) | Self::Strategic(patch) | Self::Apply(patch) => {
                 json_patch::merge(&mut scale, patch);
@@ -111,6 +111,27 @@ fn kind(call: &Call) -> &str {
 fn inapplicable() -> Failure {
     let message = "the server rejected our request due to an error in our request";
     Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
+}
+
+/// Does what a JSON patch says. The library of the API server is kinder than the standard: to replace a field that is not
+/// there adds it, and to copy one copies nothing.
+fn operate(object: &mut Value, patch: &Patch) -> Result<(), Failure> {
+    for operation in &patch.0 {
+        let free = |path: &str| {
+            let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+            object.pointer(path).is_none() && parent.is_some_and(Value::is_object)
+        };
+        let add = |path: &_, value| PatchOperation::Add(AddOperation { path: Clone::clone(path), value });
+        let operation = match operation {
+            PatchOperation::Replace(replace) if free(replace.path.as_str()) => {
+                add(&replace.path, replace.value.clone())
+            }
+            PatchOperation::Copy(copy) if free(copy.from.as_str()) => add(&copy.path, Value::Null),
+            other => other.clone(),
+        };
+        json_patch::patch(object, &[operation]).map_err(|_| inapplicable())?;
+    }
+    Ok(())
 }
 
 /// What is no list of objects is no patch; what these say is looked at when they are applied.

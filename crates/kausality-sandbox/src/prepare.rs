@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::kinds::{Definition, Generation};
 use crate::metadata;
+use crate::types::quantity;
 
 /// What is not intent.
 const NOT_INTENT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
@@ -211,7 +212,8 @@ fn quality(pod: &Value) -> &'static str {
     let containers = containers.iter().filter_map(|key| pod["spec"][key].as_array()).flatten();
     let (mut any, mut all) = (false, true);
     for container in containers {
-        let part = |part: &str, name: &str| container["resources"][part].get(name).cloned();
+        let amount = |value: &Value| value.as_str().and_then(quantity::amount).filter(|amount| *amount > 0);
+        let part = |part: &str, name: &str| container["resources"][part].get(name).and_then(amount);
         for name in ["cpu", "memory"] {
             let (limit, request) = (part("limits", name), part("requests", name));
             any |= limit.is_some() || request.is_some();

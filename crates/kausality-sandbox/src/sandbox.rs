@@ -302,6 +302,8 @@ impl Sandbox {
             (&Method::GET, false, "") if call.query.flag("watch") => return self.list_or_watch(call),
             (&Method::GET, false, _) => self.get(call),
             (&Method::POST, true, _) => self.create(call, notes).await,
+            // A custom resource is created wherever it is sent.
+            (&Method::POST, false, "") if call.definition.is_custom() => self.create(call, notes).await,
             (&Method::POST, false, "eviction") => self.evict(call, notes).await,
             (&Method::POST, false, "binding") => self.bind(call, notes).await,
             (&Method::PUT, false, _) => self.replace(call, notes).await,

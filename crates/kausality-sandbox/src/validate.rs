@@ -16,6 +16,9 @@ mod service;
 pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Failure> {
     let mut causes = names::of(definition, object);
     causes.extend(owners(object));
+    if !definition.is_custom() {
+        causes.extend(names::finalizers(object));
+    }
     match &definition.shape {
         Shape::Custom(custom) => {
             causes.extend(other_kind(definition, object));
@@ -54,6 +57,11 @@ pub(crate) fn update(
         Shape::BuiltIn(_) if subresource != "status" => {
             causes.extend(content(definition, object));
             causes.extend(immutable(definition, live, object));
+            // The others look at what is new alone.
+            let again = ["Service", "ConfigMap", "Secret", "ServiceAccount", "Pod", "Role", "ClusterRole"];
+            if again.contains(&definition.kind.as_str()) {
+                causes.extend(names::finalizers(object));
+            }
         }
         Shape::BuiltIn(_) => causes.extend(status(definition, object)),
     }
@@ -64,6 +72,15 @@ pub(crate) fn update(
 fn status(definition: &Definition, object: &Value) -> Vec<Cause> {
     let ingress = object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
     let balanced = object["spec"]["type"] == "LoadBalancer";
+    if definition.is("", "namespaces") {
+        let deleting = metadata::is_deleting(object);
+        let (wanted, is) = if deleting { ("Terminating", "not empty") } else { ("Active", "empty") };
+        let phase = &object["status"]["phase"];
+        if !phase.is_null() && phase != wanted {
+            let why = format!("may only be '{wanted}' if `deletionTimestamp` is {is}");
+            return vec![Cause::invalid("status.Phase", phase, &why)];
+        }
+    }
     if definition.is("", "services") && !balanced && ingress.is_some_and(|ingress| !ingress.is_empty()) {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
         return vec![Cause::forbidden("status.loadBalancer.ingress", why)];
@@ -126,6 +143,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 ));
             }
             selector(definition, spec, &mut causes);
+            causes.extend(strategy(definition, spec));
             pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
             let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
             if policy != "Always" {
@@ -158,6 +176,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
         "Pod" => pod::spec(spec, "spec", &mut causes),
         "Service" => causes.extend(service::faults(spec)),
         "Secret" => causes.extend(secret(object)),
+        "Role" | "ClusterRole" => causes.extend(rules(definition, object)),
         "CustomResourceDefinition" => {
             let name = format!(
                 "{}.{}",
@@ -183,6 +202,51 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
             causes.push(Cause::required("roleRef.name", ""));
         }
         _ => {}
+    }
+    causes
+}
+
+/// A strategy has no settings of another.
+fn strategy(definition: &Definition, spec: &Value) -> Option<Cause> {
+    match definition.kind.as_str() {
+        "Deployment" if spec["strategy"]["type"] == "Recreate" => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            spec["strategy"]
+                .get("rollingUpdate")
+                .map(|_| Cause::forbidden("spec.strategy.rollingUpdate", why))
+        }
+        "StatefulSet" if spec["updateStrategy"]["type"] == "OnDelete" => {
+            let why = "only allowed for updateStrategy 'RollingUpdate'";
+            let rolling = spec["updateStrategy"].get("rollingUpdate");
+            rolling.map(|rolling| Cause::invalid("spec.updateStrategy.rollingUpdate", rolling, why))
+        }
+        _ => None,
+    }
+}
+
+/// What the rules of a role lack.
+fn rules(definition: &Definition, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (nth, rule) in object["rules"].as_array().into_iter().flatten().enumerate() {
+        let at = |key: &str| format!("rules[{nth}].{key}");
+        let empty = |key: &str| rule[key].as_array().is_none_or(Vec::is_empty);
+        if empty("verbs") {
+            causes.push(Cause::required(at("verbs"), "verbs must contain at least one value"));
+        }
+        if !empty("nonResourceURLs") {
+            if definition.namespaced {
+                let why = "namespaced rules cannot apply to non-resource URLs";
+                causes.push(Cause::invalid(at("nonResourceURLs"), &rule["nonResourceURLs"], why));
+            }
+            continue;
+        }
+        if empty("apiGroups") {
+            causes
+                .push(Cause::required(at("apiGroups"), "resource rules must supply at least one api group"));
+        }
+        if empty("resources") {
+            causes.push(Cause::required(at("resources"), "resource rules must supply at least one resource"));
+        }
     }
     causes
 }

@@ -92,6 +92,18 @@ pub(super) fn labels(labels: &Value, at: &str) -> Vec<Cause> {
     causes
 }
 
+/// Finalizers of built-in kinds are known, or have a domain.
+pub(super) fn finalizers(object: &Value) -> Vec<Cause> {
+    let finalizers = metadata::finalizers(object).into_iter().enumerate();
+    let unknown = finalizers.filter(|(_, name)| {
+        !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name.as_str())
+    });
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    unknown
+        .map(|(nth, name)| Cause::invalid(format!("metadata.finalizers[{nth}]"), &json!(name), why))
+        .collect()
+}
+
 fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label_of_any_length)
 }

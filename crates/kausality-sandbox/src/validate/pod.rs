@@ -9,6 +9,14 @@ use crate::types::quantity;
 /// Resources that containers have.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
+/// What items of lists must have, if they have what holds it.
+const REQUIRED: &[(&str, &[&str])] = &[
+    ("/volumes", &["name", "configMap/name", "secret/secretName", "hostPath/path"]),
+    ("/topologySpreadConstraints", &["topologyKey"]),
+];
+const REQUIRED_OF_CONTAINER: [(&str, &str); 3] =
+    [("env", "name"), ("ports", "containerPort"), ("volumeMounts", "name")];
+
 /// Faults of the spec of a Pod or of a template.
 pub(super) fn spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     let list = |key: &str| spec[key].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -35,6 +43,21 @@ pub(super) fn spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
             seen.push(name);
         }
     }
+    for (list, fields) in REQUIRED {
+        let all = spec.pointer(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+        for (nth, it) in all {
+            let at = format!("{path}.{}[{nth}]", list.trim_start_matches('/').replace('/', "."));
+            for field in *fields {
+                let (holder, name) = field.rsplit_once('/').unwrap_or(("", field));
+                let missing = |value: Option<&Value>| value.is_none_or(|value| value == "" || value == 0);
+                let holder_value =
+                    if holder.is_empty() { Some(it) } else { it.pointer(&format!("/{holder}")) };
+                if holder_value.is_some_and(|holder| missing(holder.get(name))) {
+                    causes.push(Cause::required(format!("{at}.{}", field.replace('/', ".")), ""));
+                }
+            }
+        }
+    }
     if let Some(grace) = spec["terminationGracePeriodSeconds"].as_i64().filter(|grace| *grace < 0) {
         let at = format!("{path}.terminationGracePeriodSeconds");
         causes.push(Cause::invalid(at, &json!(grace), "must be greater than or equal to 0"));
@@ -50,6 +73,13 @@ fn container(container: &Value, at: &str, causes: &mut Vec<Cause>) {
     }
     if container["image"].as_str().unwrap_or_default().is_empty() {
         causes.push(Cause::required(format!("{at}.image"), ""));
+    }
+    for (list, field) in REQUIRED_OF_CONTAINER {
+        for (nth, it) in container[list].as_array().into_iter().flatten().enumerate() {
+            if it.get(field).is_none_or(|value| value == "" || value == 0) {
+                causes.push(Cause::required(format!("{at}.{list}[{nth}].{field}"), ""));
+            }
+        }
     }
     resources(&container["resources"], &format!("{at}.resources"), causes);
 }

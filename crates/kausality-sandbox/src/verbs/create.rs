@@ -134,7 +134,9 @@ impl Sandbox {
 /// Whether the labels of a Job are those of its template, and get what these get.
 fn shares_labels(call: &Call) -> bool {
     let sent = crate::call::parse_yaml(&call.body).unwrap_or_default();
-    sent.pointer("/metadata/labels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
+    let labels = sent.pointer("/metadata/labels").and_then(Value::as_object);
+    // One whose name is made up is copied, lest the name is taken.
+    metadata::field(&sent, "generateName").is_empty() && labels.is_none_or(serde_json::Map::is_empty)
 }
 
 /// Gives a name to an object that leaves it to us.
@@ -170,9 +172,13 @@ pub(crate) fn addresses(state: &mut State, object: &mut Value) {
         spec.insert("clusterIP".to_owned(), address.into());
     }
     let address = spec.get("clusterIP").cloned().unwrap_or_default();
-    spec.entry("clusterIPs").or_insert_with(|| json!([address]));
-    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    spec.entry("clusterIPs").or_insert_with(|| json!([&address]));
+    // Somebody else says where it is: nobody knows which addresses these will be.
+    let anywhere = address == "None" && spec.get("selector").is_none();
+    let families = if anywhere { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    let policy = if anywhere { "RequireDualStack" } else { "SingleStack" };
+    spec.entry("ipFamilies").or_insert(families);
+    spec.entry("ipFamilyPolicy").or_insert_with(|| policy.into());
     if kind == "NodePort" || kind == "LoadBalancer" {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             if port.get("nodePort").is_none_or(|number| number == 0) {

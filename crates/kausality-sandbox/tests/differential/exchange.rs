@@ -31,7 +31,7 @@ pub(crate) async fn send(client: &Client, request: &Value) -> Answer {
     for (place, key) in [("$uid", "uid"), ("$version", "resourceVersion")] {
         if body.contains(place) {
             let (_, live) = get(client, path).await;
-            body = body.replace(place, live["metadata"][key].as_str().unwrap_or("none"));
+            body = body.replace(place, live["metadata"][key].as_str().unwrap_or("1"));
         }
     }
     let mut sent = http::Request::builder()
