@@ -257,6 +257,20 @@ pub(crate) fn known(
     }
 }
 
+/// The same, of an object that a patch has made. One of a built-in kind that has lost its version is read as nothing, and
+/// so has no name.
+pub(crate) fn check_patched(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
+    let lost = object.get("apiVersion").is_none_or(|version| version.is_null() || version == "");
+    if lost && definition.is_custom() {
+        object.insert("apiVersion".to_owned(), definition.api_version().into());
+    } else if lost {
+        let mut metadata = Map::new();
+        metadata.insert("name".to_owned(), "".into());
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    check_type(object, definition)
+}
+
 /// Kind and version, which may be left out of built-in kinds.
 pub(crate) fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
     let said = |object: &Map<String, Value>, key: &str| {

@@ -180,6 +180,10 @@ fn service(object: &mut Value) {
     }
     if kind == "LoadBalancer" {
         fill(spec, &json!({"allocateLoadBalancerNodePorts": true}));
+        let ingress = object.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+        for address in ingress.into_iter().flatten().filter(|address| address.get("ip").is_some()) {
+            fill(as_map(address), &json!({"ipMode": "VIP"}));
+        }
     }
 }
 

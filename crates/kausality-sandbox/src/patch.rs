@@ -54,7 +54,11 @@ impl Change {
         match self {
             Self::Replace(new) => return Ok(new.clone()),
             Self::Json(patch) => operate(&mut object, patch)?,
-            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Merge(patch) => {
+                let mut patch = patch.clone();
+                without_nulls_in_lists(&mut patch, false);
+                json_patch::merge(&mut object, &patch);
+            }
             Self::Strategic(patch) => {
                 let name = match &definition.shape {
                     Shape::BuiltIn(name) => name.as_str(),
@@ -105,6 +109,18 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 fn kind(call: &Call) -> &str {
     call.content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Objects in the lists of a merge patch lose their nulls, too.
+fn without_nulls_in_lists(value: &mut Value, inside: bool) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !inside || !value.is_null());
+            fields.values_mut().for_each(|value| without_nulls_in_lists(value, inside));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| without_nulls_in_lists(item, true)),
+        _ => {}
+    }
 }
 
 /// A JSON patch that does not fit the object.

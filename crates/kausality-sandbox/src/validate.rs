@@ -21,7 +21,9 @@ pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Fail
     }
     match &definition.shape {
         Shape::Custom(custom) => {
-            causes.extend(other_kind(definition, object));
+            if let Some(cause) = other_kind(definition, object) {
+                return refuse(definition, object, &[cause]);
+            }
             causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
         }
         Shape::BuiltIn(_) => causes.extend(content(definition, object)),
@@ -51,7 +53,9 @@ pub(crate) fn update(
     causes.extend(names::metadata(object));
     match &definition.shape {
         Shape::Custom(custom) => {
-            causes.extend(other_kind(definition, object));
+            if let Some(cause) = other_kind(definition, object) {
+                return refuse(definition, object, &[cause]);
+            }
             causes.extend(custom.schema.iter().flat_map(|schema| structural::validate(schema, object)));
         }
         Shape::BuiltIn(_) if subresource != "status" => {
@@ -313,7 +317,7 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
         "Job" => {
             for pointer in ["/spec/completions", "/spec/selector", "/spec/template", "/spec/completionMode"] {
                 let suspended = live["spec"]["suspend"] == true && pointer == "/spec/template";
-                if !suspended {
+                if !suspended || scheduled_apart(live) != scheduled_apart(object) {
                     fixed(pointer, "field is immutable");
                 }
             }
@@ -341,9 +345,17 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
             }
         }
         "Pod" => {
+            let tolerations =
+                |pod: &Value| pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+            let new = tolerations(object);
+            let more_tolerated = tolerations(live).iter().all(|old| new.contains(old));
             let plain = |pod: &Value| {
-                let free = ["tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds"];
-                let mut spec = without(&pod["spec"], &free);
+                let free: &[&str] = if more_tolerated {
+                    &["tolerations", "activeDeadlineSeconds"]
+                } else {
+                    &["activeDeadlineSeconds"]
+                };
+                let mut spec = without(&pod["spec"], free);
                 for key in ["containers", "initContainers"] {
                     for container in spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
                         metadata::as_map(container).remove("image");
@@ -372,6 +384,13 @@ fn immutable(definition: &Definition, live: &Value, object: &Value) -> Vec<Cause
         _ => {}
     }
     causes
+}
+
+/// The template of a Job without what says where its Pods may run: that may change as long as none does.
+fn scheduled_apart(job: &Value) -> Value {
+    let template = &job["spec"]["template"];
+    let spec = without(&template["spec"], &["nodeSelector", "tolerations", "affinity", "schedulingGates"]);
+    json!({"metadata": without(&template["metadata"], &["labels", "annotations"]), "spec": spec})
 }
 
 fn without(value: &Value, keys: &[&str]) -> Value {

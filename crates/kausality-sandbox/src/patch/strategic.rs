@@ -128,6 +128,7 @@ fn merge_list(list: &mut Vec<Value>, patch: &[Value], schema: &Value) -> Result<
                 list.push(item.clone());
             }
         }
+        list.sort_by_key(Value::to_string);
         return Ok(());
     };
     if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|it| it == "replace")) {

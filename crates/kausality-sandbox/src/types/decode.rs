@@ -1,5 +1,6 @@
 //! What the API server reads of the JSON that it is sent, for kinds that it was built with.
 
+use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use super::protobuf::{Empty, when_empty};
@@ -99,6 +100,9 @@ impl<'s> Reader<'s> {
             _ => {}
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        if !exact && schema.get("format").is_some_and(|format| format == "byte") {
+            return bytes(&value).unwrap_or_else(|| Err(self.mismatch(schema, &value, place)));
+        }
         match (kind, value) {
             ("object", Value::Object(fields)) => self.object(name, schema, fields, place),
             ("array", Value::Array(items)) => {
@@ -226,6 +230,23 @@ impl<'s> Reader<'s> {
             return format!("json: cannot unmarshal {found} into Go value of type {go}");
         }
         format!("json: cannot unmarshal {found} into Go struct field {holder}.{fields} of type {go}")
+    }
+}
+
+/// Bytes are base64, or a list of numbers.
+fn bytes(value: &Value) -> Option<Result<Value, String>> {
+    use base64::engine::general_purpose::STANDARD;
+    match value {
+        Value::String(text) => {
+            let faulty = |error| format!("illegal base64 data: {error}");
+            Some(STANDARD.decode(text.as_bytes()).map(|_| value.clone()).map_err(faulty))
+        }
+        Value::Array(items) => {
+            let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
+            let bytes: Option<Vec<u8>> = items.iter().map(byte).collect();
+            bytes.map(|bytes| Ok(STANDARD.encode(bytes).into()))
+        }
+        _ => None,
     }
 }
 

@@ -27,6 +27,9 @@ pub(super) fn faults(spec: &Value) -> Vec<Cause> {
         if name.is_empty() {
             causes.push(Cause::required("spec.externalName", ""));
         }
+        if spec["clusterIP"].as_str().is_some_and(|address| !address.is_empty()) {
+            causes.push(Cause::forbidden("spec.clusterIPs", "may not be set for ExternalName services"));
+        }
     }
     let affinities = ["ClientIP", "None"];
     if !affinities.iter().any(|affinity| spec["sessionAffinity"] == *affinity) {

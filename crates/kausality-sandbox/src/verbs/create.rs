@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::managed::{self, Writer};
 use crate::metadata;
 use crate::sandbox::{Sandbox, State};
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::{defaults, prepare, validate};
 
 impl Sandbox {
@@ -64,6 +64,11 @@ impl Sandbox {
             if definition.is("", "services") {
                 addresses(&mut state, &mut object);
             }
+        }
+        if definition.is("", "services") && metadata::name(&object).is_empty() {
+            let why = "failed to allocate an address: the service has no name";
+            let cause = Cause::invalid("spec.clusterIPs", &Value::Null, why);
+            return Err(Failure::invalid(&definition.kind_subject(""), &[cause]));
         }
         validate::create(definition, &object)?;
         self.validate(&attributes, Some(&object), None, notes).await?;

@@ -268,6 +268,9 @@ fn fate(call: &Call, options: &Options, live: &Value, now: u64) -> Fate {
     }
     let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
     let deleting = metadata::is_deleting(live);
+    if held && deleting {
+        return Fate::Same;
+    }
     let mut object = live.clone();
     if !deleting || before.is_some_and(|before| before > grace) {
         let fields = metadata::of(&mut object);

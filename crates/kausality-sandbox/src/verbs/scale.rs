@@ -46,6 +46,9 @@ impl Sandbox {
 
     /// Changes how many replicas there are to be.
     pub(crate) async fn write_scale(&self, call: &Call, change: &Change, notes: &mut Notes) -> Done {
+        if let Change::Replace(scale) = change {
+            read(scale.clone(), change)?;
+        }
         for _ in 0..ATTEMPTS {
             if let Some(object) = self.try_scale(call, change, notes).await? {
                 return Ok((200, Arc::new(self.scale_of(call, &object)?)));
@@ -69,12 +72,7 @@ impl Sandbox {
         let live = self.find(call)?;
         let old = self.scale_of(call, &live)?;
         let scale = change.apply_to_scale(&old)?;
-        let mut scale = decode(SCALE, scale, Fill::Zero)
-            .map_err(|error| {
-                let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {error}");
-                change.blame(Failure::bad_request(message))
-            })?
-            .value;
+        let mut scale = read(scale, change)?;
         scale["kind"] = "Scale".into();
         scale["apiVersion"] = "autoscaling/v1".into();
         let attributes = Attributes {
@@ -110,10 +108,25 @@ impl Sandbox {
         let manager = call.manager();
         let writer = Writer { manager: &manager, subresource: "scale", time: &time };
         let mut new = managed::updated(definition, Some(&live), new, writer);
+        // A scale of none says nothing of replicas, so that nobody owns them.
+        if replicas == 0
+            && let Some(Value::Array(entries)) = metadata::of(&mut new).get_mut("managedFields")
+        {
+            entries.retain(|entry| entry["subresource"] != "scale");
+        }
         prepare::update(definition, "", &live, &mut new, &time);
         validate::update(definition, "", &live, &new)?;
         Ok(self.commit(call, &live, new, dry_run))
     }
+}
+
+/// A scale, if it is one.
+fn read(scale: Value, change: &Change) -> Result<Value, Failure> {
+    let read = decode(SCALE, scale, Fill::Zero).map_err(|error| {
+        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {error}");
+        change.blame(Failure::bad_request(message))
+    })?;
+    Ok(read.value)
 }
 
 /// Sets what a pointer points to, and makes the way there.

@@ -58,15 +58,6 @@ impl Sandbox {
         if call.subresource == "scale" {
             return self.write_scale(call, &change, notes).await;
         }
-        if let Change::Apply(config) = &change
-            && !metadata::name(config).is_empty()
-            && metadata::name(config) != call.name
-        {
-            let (said, url) = (metadata::name(config), &call.name);
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({said}) does not match the name on the URL ({url})"
-            )));
-        }
         self.change(call, &change, notes).await
     }
 
@@ -111,7 +102,9 @@ impl Sandbox {
                 let config = self.config(call, config)?;
                 let merged =
                     managed::applied(definition, Some(&live), &config, writer, call.query.flag("force"))?;
-                call.known(merged, Fill::Zero, notes).map_err(inconvertible)?
+                let merged = call.known(merged, Fill::Zero, notes).map_err(inconvertible)?;
+                check_name(call, &merged)?;
+                merged
             }
             change => {
                 let mut new = change.apply(&live, definition)?;
@@ -126,7 +119,7 @@ impl Sandbox {
                         );
                     }
                     Change::Replace(_) => {}
-                    change => crate::call::check_type(metadata::as_map(&mut new), definition)
+                    change => crate::call::check_patched(metadata::as_map(&mut new), definition)
                         .map_err(|failure| change.blame(failure))?,
                 }
                 let new = if matches!(change, Change::Replace(_)) {
@@ -248,12 +241,7 @@ impl Sandbox {
         let object = managed::applied(&call.definition, None, &config, writer, call.query.flag("force"))?;
         let mut object = call.known(object, Fill::Zero, notes).map_err(inconvertible)?;
         self.settle_namespace(call, &mut object)?;
-        if metadata::name(&object).is_empty() {
-            let name = &call.name;
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-            )));
-        }
+        check_name(call, &object)?;
         self.create_object(call, object, notes).await
     }
 
@@ -301,15 +289,24 @@ impl Sandbox {
             let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
             return Err(Failure::conflict(&call.subject(), &why));
         }
-        if metadata::name(new) != metadata::name(live) {
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                metadata::name(new),
-                call.name
-            )));
-        }
-        Ok(())
+        check_name(call, new)
     }
+}
+
+/// The object is the one that is asked for.
+fn check_name(call: &Call, object: &Value) -> Result<(), Failure> {
+    let (said, name) = (metadata::name(object), &call.name);
+    if said.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if said != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({said}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
 }
 
 /// An object that comes of an apply, and that Go cannot read.
@@ -338,6 +335,13 @@ fn keep_allocated(definition: &Definition, live: &Value, new: &mut Value) {
         {
             spec.insert(key.to_owned(), value.clone());
         }
+    }
+    // Who changes the one address changes the list of all.
+    if spec.get("clusterIP") != live["spec"].get("clusterIP")
+        && spec.get("clusterIPs") == live["spec"].get("clusterIPs")
+        && let Some(address) = spec.get("clusterIP").cloned()
+    {
+        spec.insert("clusterIPs".to_owned(), json!([address]));
     }
     if spec.get("type").is_some_and(|kind| kind == "ClusterIP") {
         return;

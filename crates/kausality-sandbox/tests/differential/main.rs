@@ -4,6 +4,9 @@
 //! (uids, times, addresses). Where a line says `"compare": "code"`, code and reason must be the same: the rest is in words
 //! that only Go's libraries find, or written by a part that the sandbox does not have.
 //!
+//! `found.jsonl` has what random programs have found, and `bad-input.jsonl` what is refused: of refusals the code, the reason
+//! and the faults that the sandbox tells must be the same.
+//!
 //! Random programs follow from seeds. `KAUSALITY_SEEDS` says how many are run, `KAUSALITY_SEED` runs that one alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
@@ -20,7 +23,7 @@ mod spoil;
 
 use std::time::{Duration, Instant};
 
-use exchange::send;
+use exchange::{Answer, send};
 use futures::{StreamExt, stream};
 use kausality_sandbox::{Sandbox, User};
 use kausality_testbed::{Component, ControlPlane, MASTERS, eventually, start_or_skip};
@@ -28,7 +31,14 @@ use kube::Client;
 use run::{Sides, run, shorten, within};
 use serde_json::{Value, json};
 
+/// What is compared to the letter.
 const PROGRAM: &str = include_str!("program.jsonl");
+
+/// What random programs have found.
+const FOUND: &str = include_str!("found.jsonl");
+
+/// Bad input: malformed manifests, unknown kinds, invalid patches. Each is refused with the same code and reason.
+const BAD_INPUT: &str = include_str!("bad-input.jsonl");
 
 /// Random programs, if nobody wants more.
 const SEEDS: u64 = 360;
@@ -42,37 +52,42 @@ const TOLD: usize = 40;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_answers_as_a_real_api_server_does() {
     let Some((plane, sides)) = sides().await else { return };
+    define(&sides).await;
     let mut different = Vec::new();
-    let requests = PROGRAM.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let requests: Vec<Value> = requests.filter(|request| request.get("do").is_some()).collect();
-    for request in &requests {
-        let (expected, found) = (send(&sides.real, request).await, send(&sides.ours, request).await);
-        let compared = if request["compare"] == "code" { compare::verdict } else { compare::whole };
-        if compared(&expected) != compared(&found) {
-            different.push(format!("{}\n  real    {expected:?}\n  sandbox {found:?}", request["do"]));
-        }
-        if request["body"]["kind"] == "CustomResourceDefinition" && expected.0 == 201 {
-            served(&sides.real, &request["body"]["spec"]).await;
+    let mut count = 0;
+    for program in [PROGRAM, FOUND, BAD_INPUT] {
+        for line in program.lines() {
+            let request: Value = serde_json::from_str(line).unwrap();
+            let (real, ours) = (send(&sides.real, &request).await, send(&sides.ours, &request).await);
+            if !same(program, &request, &real, &ours) {
+                let what = [&request["note"], &request["do"]];
+                different.push(format!("{what:?}\n  real    {real:?}\n  sandbox {ours:?}"));
+            }
+            if request["body"]["kind"] == "CustomResourceDefinition" && real.0 == 201 {
+                served(&sides.real, &request["body"]["spec"]).await;
+            }
+            count += 1;
         }
     }
     // A process that is paused does not end when it is asked to.
     plane.resume(Component::ControllerManager).unwrap();
-    let count = requests.len();
     assert!(different.is_empty(), "{} of {count} differ:\n{}", different.len(), different.join("\n"));
+}
+
+fn same(program: &str, request: &Value, real: &Answer, ours: &Answer) -> bool {
+    if request["compare"] == "code" {
+        compare::verdict(real) == compare::verdict(ours)
+    } else if program == PROGRAM {
+        compare::whole(real) == compare::whole(ours)
+    } else {
+        compare::differences(real, ours).is_empty()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_does_with_random_programs_as_a_real_api_server_does() {
     let Some((plane, sides)) = sides().await else { return };
-    for definition in kinds::definitions() {
-        let create =
-            json!({"do": "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "body": definition});
-        for side in [&sides.real, &sides.ours] {
-            let answer = send(side, &create).await;
-            assert!(answer.0 == 201, "{answer:?}");
-        }
-        served(&sides.real, &definition["spec"]).await;
-    }
+    define(&sides).await;
     let seeds: Vec<u64> = match number("KAUSALITY_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("KAUSALITY_SEEDS").unwrap_or(SEEDS)).collect(),
@@ -119,6 +134,19 @@ async fn sides() -> Option<(ControlPlane, Sides)> {
     let real = plane.client("dif", &[MASTERS]).unwrap();
     let ours = Sandbox::default().client(&User::admin("dif"));
     Some((plane, Sides { real, ours }))
+}
+
+/// Defines our kinds on both sides.
+async fn define(sides: &Sides) {
+    for definition in kinds::definitions() {
+        let create =
+            json!({"do": "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", "body": definition});
+        for side in [&sides.real, &sides.ours] {
+            let answer = send(side, &create).await;
+            assert!(answer.0 == 201, "{answer:?}");
+        }
+        served(&sides.real, &definition["spec"]).await;
+    }
 }
 
 /// A custom resource is served a while after it is defined.
