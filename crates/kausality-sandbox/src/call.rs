@@ -261,9 +261,16 @@ pub(crate) fn known(
 /// so has no name.
 pub(crate) fn check_patched(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
     let lost = object.get("apiVersion").is_none_or(|version| version.is_null() || version == "");
-    if lost && definition.is_custom() {
-        object.insert("apiVersion".to_owned(), definition.api_version().into());
-    } else if lost {
+    if definition.is_custom() {
+        let said = object.insert("apiVersion".to_owned(), definition.api_version().into());
+        check_type(object, definition)?;
+        // What else it says is told when it is validated.
+        if let Some(said) = said.filter(|_| !lost) {
+            object.insert("apiVersion".to_owned(), said);
+        }
+        return Ok(());
+    }
+    if lost {
         let mut metadata = Map::new();
         metadata.insert("name".to_owned(), "".into());
         object.insert("metadata".to_owned(), Value::Object(metadata));

@@ -85,9 +85,6 @@ pub(crate) fn update(
     ] {
         metadata::take(object, live, key);
     }
-    if metadata::field(object, "generateName").is_empty() {
-        metadata::take(object, live, "generateName");
-    }
     match subresource {
         "status" if definition.is_custom() => {
             let status = object.get("status").cloned();
@@ -153,6 +150,10 @@ fn drop_of_other_types(live: &Value, object: &mut Value) {
             spec.remove(field);
         }
     }
+    if old == "LoadBalancer" && new != old {
+        metadata::member(object, "status").insert("loadBalancer".to_owned(), json!({}));
+    }
+    let spec = metadata::member(object, "spec");
     if ADDRESSED[1..].contains(&old.as_str()) && !ADDRESSED[1..].contains(&new.as_str()) {
         let before = live["spec"]["ports"].as_array().cloned().unwrap_or_default();
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {

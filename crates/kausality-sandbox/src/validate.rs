@@ -12,11 +12,22 @@ mod names;
 mod pod;
 mod service;
 
+/// Kinds whose updates are looked at as if they were created. The others look at what is new alone.
+const LOOKS_AGAIN: [&str; 8] =
+    ["Namespace", "Service", "ConfigMap", "Secret", "ServiceAccount", "Pod", "Role", "ClusterRole"];
+
+/// Whether a kind has finalizers of known names.
+fn names_finalizers(definition: &Definition) -> bool {
+    let free = ["Lease", "CustomResourceDefinition"];
+    let kind = definition.kind.as_str();
+    !definition.is_custom() && !free.contains(&kind) && !kind.ends_with("WebhookConfiguration")
+}
+
 /// Whether an object may be created.
 pub(crate) fn create(definition: &Definition, object: &Value) -> Result<(), Failure> {
     let mut causes = names::of(definition, object);
     causes.extend(owners(object));
-    if !definition.is_custom() {
+    if names_finalizers(definition) {
         causes.extend(names::finalizers(object));
     }
     match &definition.shape {
@@ -61,9 +72,8 @@ pub(crate) fn update(
         Shape::BuiltIn(_) if subresource != "status" => {
             causes.extend(content(definition, object));
             causes.extend(immutable(definition, live, object));
-            // The others look at what is new alone.
-            let again = ["Service", "ConfigMap", "Secret", "ServiceAccount", "Pod", "Role", "ClusterRole"];
-            if again.contains(&definition.kind.as_str()) {
+            if LOOKS_AGAIN.contains(&definition.kind.as_str()) {
+                causes.extend(names::name(definition, object));
                 causes.extend(names::finalizers(object));
             }
         }
@@ -103,8 +113,12 @@ fn refuse(definition: &Definition, object: &Value, causes: &[Cause]) -> Result<(
     Err(Failure::invalid(&subject, causes))
 }
 
-/// A custom resource must be of the kind that is served where it is sent.
+/// A custom resource must be of the kind and version that are served where it is sent.
 fn other_kind(definition: &Definition, object: &Value) -> Option<Cause> {
+    let (said, version) = (metadata::text(object, "/apiVersion"), definition.api_version());
+    if said != version {
+        return Some(Cause::invalid("apiVersion", &json!(said), &format!("must be {version}")));
+    }
     let kind = metadata::text(object, "/kind");
     let why = format!("must be {}", definition.kind);
     (kind != definition.kind).then(|| Cause::invalid("kind", &json!(kind), &why))
@@ -148,6 +162,10 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
             }
             selector(definition, spec, &mut causes);
             causes.extend(strategy(definition, spec));
+            for (nth, claim) in spec["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate() {
+                causes
+                    .extend(claim_faults(&claim["spec"], &format!("spec.volumeClaimTemplates[{nth}].spec")));
+            }
             pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
             let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
             if policy != "Always" {
@@ -180,6 +198,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
         "Pod" => pod::spec(spec, "spec", &mut causes),
         "Service" => causes.extend(service::faults(spec)),
         "Secret" => causes.extend(secret(object)),
+        "PersistentVolumeClaim" => causes.extend(claim_faults(spec, "spec")),
         "Role" | "ClusterRole" => causes.extend(rules(definition, object)),
         "CustomResourceDefinition" => {
             let name = format!(
@@ -206,6 +225,25 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
             causes.push(Cause::required("roleRef.name", ""));
         }
         _ => {}
+    }
+    causes
+}
+
+/// What a claim for storage lacks.
+fn claim_faults(spec: &Value, at: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
+        causes.push(Cause::required(format!("{at}.accessModes"), "at least 1 access mode is required"));
+    }
+    let storage = spec["resources"]["requests"].get("storage");
+    let field = format!("{at}.resources[storage]");
+    let amount = |value: &Value| value.as_str().and_then(crate::types::quantity::amount);
+    match storage {
+        None => causes.push(Cause::required(field, "")),
+        Some(value) if amount(value).is_none_or(|amount| amount <= 0) => {
+            causes.push(Cause::invalid(field, value, "must be greater than zero"));
+        }
+        Some(_) => {}
     }
     causes
 }

@@ -22,6 +22,13 @@ const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-',
 
 /// Faults of the metadata of an object that is created.
 pub(super) fn of(definition: &Definition, object: &Value) -> Vec<Cause> {
+    let mut causes = name(definition, object);
+    causes.extend(metadata(object));
+    causes
+}
+
+/// Faults of a name, and of what it begins with.
+pub(super) fn name(definition: &Definition, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = metadata::name(object);
     let prefix = metadata::field(object, "generateName");
@@ -39,7 +46,6 @@ pub(super) fn of(definition: &Definition, object: &Value) -> Vec<Cause> {
     } else {
         causes.extend(fault(definition, name).map(|why| Cause::invalid("metadata.name", &json!(name), &why)));
     }
-    causes.extend(metadata(object));
     causes
 }
 

@@ -81,6 +81,16 @@ fn container(container: &Value, at: &str, causes: &mut Vec<Cause>) {
             }
         }
     }
+    let handlers = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+    for place in
+        ["lifecycle/preStop", "lifecycle/postStart", "livenessProbe", "readinessProbe", "startupProbe"]
+    {
+        let found = container.pointer(&format!("/{place}")).and_then(Value::as_object);
+        if found.is_some_and(|found| !handlers.iter().any(|handler| found.contains_key(*handler))) {
+            let at = format!("{at}.{}", place.replace('/', "."));
+            causes.push(Cause::required(at, "must specify a handler type"));
+        }
+    }
     resources(&container["resources"], &format!("{at}.resources"), causes);
 }
 
@@ -90,7 +100,8 @@ fn resources(resources: &Value, at: &str, causes: &mut Vec<Cause>) {
         for (name, value) in resources[part].as_object().into_iter().flatten() {
             let at = format!("{at}.{part}[{name}]");
             let known = RESOURCES.contains(&name.as_str()) || name.starts_with("hugepages-");
-            if !known && !(name.contains('/') && names::is_qualified(name)) {
+            let extended = name.contains('/') && names::is_qualified(name);
+            if !known && !extended {
                 let why = "must be a standard resource type or fully qualified";
                 causes.push(Cause::invalid(&at, &json!(name), why));
             }

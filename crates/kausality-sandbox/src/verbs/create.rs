@@ -34,9 +34,7 @@ impl Sandbox {
     pub(crate) async fn create_object(&self, call: &Call, mut object: Value, notes: &mut Notes) -> Done {
         let definition = &call.definition;
         let dry_run = call.is_dry_run();
-        if !metadata::version(&object).is_empty() {
-            return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
-        }
+        let versioned = !metadata::version(&object).is_empty();
         self.check_namespace(call, metadata::name(&object))?;
         if definition.is("", "pods") {
             defaults::pod_at_create(&mut object);
@@ -73,6 +71,9 @@ impl Sandbox {
         validate::create(definition, &object)?;
         self.validate(&attributes, Some(&object), None, notes).await?;
 
+        if versioned && !dry_run {
+            return Err(Failure::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
         let name = metadata::name(&object).to_owned();
         notes.name = Some(name.clone());
         let place = (call.namespace.clone(), name.clone());

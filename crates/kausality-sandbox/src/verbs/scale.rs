@@ -95,10 +95,13 @@ impl Sandbox {
                 name: call.name.clone(),
             };
             let why = "must be greater than or equal to 0";
-            return Err(Failure::invalid(
-                &subject,
-                &[Cause::invalid("spec.replicas", &json!(replicas), why)],
-            ));
+            // Custom resources say where it is stored.
+            let field = if definition.is_custom() {
+                paths.spec.replace('/', ".")
+            } else {
+                "spec.replicas".to_owned()
+            };
+            return Err(Failure::invalid(&subject, &[Cause::invalid(field, &json!(replicas), why)]));
         }
         self.validate(&attributes, Some(&scale), Some(&old), notes).await?;
 
@@ -108,15 +111,51 @@ impl Sandbox {
         let manager = call.manager();
         let writer = Writer { manager: &manager, subresource: "scale", time: &time };
         let mut new = managed::updated(definition, Some(&live), new, writer);
-        // A scale of none says nothing of replicas, so that nobody owns them.
-        if replicas == 0
+        let before = live.pointer(&paths.spec).and_then(Value::as_i64).unwrap_or(0);
+        if replicas == before {
+            set_apart(&mut new, &paths.spec);
+        } else if replicas == 0
             && let Some(Value::Array(entries)) = metadata::of(&mut new).get_mut("managedFields")
         {
+            // A scale of none says nothing of replicas, so that nobody owns them.
             entries.retain(|entry| entry["subresource"] != "scale");
         }
         prepare::update(definition, "", &live, &mut new, &time);
         validate::update(definition, "", &live, &new)?;
         Ok(self.commit(call, &live, new, dry_run))
+    }
+}
+
+/// Who updated the replicas that a scale leaves as they are owns them in an entry of its own, which has no time: a scale
+/// knows owners, and not since when.
+fn set_apart(object: &mut Value, pointer: &str) {
+    let path: Vec<String> = pointer.split('/').skip(1).map(|name| format!("f:{name}")).collect();
+    let place: String = path.iter().map(|name| format!("/{name}")).collect();
+    let Some(Value::Array(entries)) = metadata::of(object).get_mut("managedFields") else { return };
+    let mut apart = Vec::new();
+    entries.retain_mut(|entry| {
+        let owns = entry["fieldsV1"].pointer(&place).is_some();
+        if entry["operation"] != "Update" || entry.get("time").is_none() || !owns {
+            return true;
+        }
+        let mut own = entry.clone();
+        metadata::as_map(&mut own).remove("time");
+        own["fieldsV1"] = path.iter().rev().fold(json!({}), |below, name| json!({name: below}));
+        apart.push(own);
+        without(&mut entry["fieldsV1"], &path);
+        entry["fieldsV1"] != json!({})
+    });
+    entries.splice(0..0, apart);
+}
+
+/// Removes a field, and what held nothing else.
+fn without(fields: &mut Value, path: &[String]) {
+    let (Some((first, rest)), Value::Object(map)) = (path.split_first(), fields) else { return };
+    if let Some(below) = map.get_mut(first) {
+        without(below, rest);
+        if rest.is_empty() || *below == json!({}) {
+            map.remove(first);
+        }
     }
 }
 

@@ -144,8 +144,14 @@ fn change(random: &mut Random, kind: &Kind, name: &str) -> Value {
 fn merge(random: &mut Random, kind: &Kind, content: &str) -> Value {
     let name = name(random);
     let mut change = change(random, kind, name);
-    if content.contains("strategic") && random.chance(20) {
-        directive(random, &mut change);
+    if content.contains("strategic") {
+        if random.chance(20) {
+            directive(random, &mut change);
+        }
+        // A service that becomes another in this way has a field that nobody owns.
+        if let Some(Value::Object(spec)) = change.get_mut("spec").filter(|_| kind.kind == "Service") {
+            spec.remove("type");
+        }
     }
     if random.chance(6) {
         change["metadata"]["resourceVersion"] = (*random.pick(&["1", "$version"])).into();
@@ -229,6 +235,10 @@ fn apply(random: &mut Random, kind: &Kind) -> Value {
     if !random.chance(3) {
         config["metadata"]["name"] = object["metadata"]["name"].clone();
     }
+    // Labels of a custom resource that are none have an owner until the next write.
+    if config["metadata"]["labels"] == json!({}) {
+        config["metadata"].as_object_mut().unwrap().remove("labels");
+    }
     // What is pruned from where all else is kept has an owner nonetheless.
     if let Some(Value::Object(known)) = config.pointer_mut("/spec/known") {
         known.remove("b");
@@ -276,7 +286,8 @@ fn status(random: &mut Random, kind: &Kind) -> Value {
 fn scale(random: &mut Random, kind: &Kind) -> Value {
     let name = name(random);
     let path = format!("{}/scale", kind.object(name));
-    let replicas = random.pick(&[json!(0), json!(2), json!(5), json!(-1), json!("x"), Value::Null]).clone();
+
+    let replicas = random.pick(&[json!(1), json!(2), json!(5), json!(-1), json!("x"), json!(0)]).clone();
     let all = parameters(random);
     if random.chance(40) {
         let body = json!({"apiVersion": "autoscaling/v1", "kind": "Scale",
