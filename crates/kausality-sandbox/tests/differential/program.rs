@@ -43,8 +43,9 @@ fn step(random: &mut Random, kind: &Kind) -> Value {
     step
 }
 
+/// Mostly the same object.
 fn name(random: &mut Random) -> &'static str {
-    *random.pick(&["a", "a", "a", "b"])
+    if random.chance(75) { "a" } else { "b" }
 }
 
 /// The parameters of a write.
