@@ -271,6 +271,7 @@ pub(crate) fn check_patched(object: &mut Map<String, Value>, definition: &Defini
         return Ok(());
     }
     if lost {
+        object.retain(|key, _| key == "kind");
         let mut metadata = Map::new();
         metadata.insert("name".to_owned(), "".into());
         object.insert("metadata".to_owned(), Value::Object(metadata));

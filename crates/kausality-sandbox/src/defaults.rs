@@ -6,7 +6,7 @@ use crate::metadata::{self, as_map, member};
 
 mod pod;
 
-pub(crate) use pod::at_create as pod_at_create;
+pub(crate) use pod::{at_create as pod_at_create, tolerate};
 
 /// Sets what is not set, as the API server does when it reads an object.
 pub(crate) fn apply(kind: &str, object: &mut Value) {

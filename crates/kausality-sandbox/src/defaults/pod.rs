@@ -38,6 +38,12 @@ pub(crate) fn at_create(object: &mut Value) {
     fill(spec, &json!({"serviceAccountName": "default"}));
     let account = spec.get("serviceAccountName").cloned().unwrap_or_default();
     spec.insert("serviceAccount".to_owned(), account);
+    tolerate(object);
+}
+
+/// What it adds to every Pod: for how long nodes may be unwell.
+pub(crate) fn tolerate(object: &mut Value) {
+    let spec = member(object, "spec");
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Some(tolerations) = tolerations.as_array_mut() else { return };
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

@@ -133,6 +133,9 @@ impl Sandbox {
         };
         self.settle_namespace(call, &mut new)?;
         keep_allocated(definition, &live, &mut new);
+        if definition.is("", "pods") && call.subresource.is_empty() {
+            crate::defaults::tolerate(&mut new);
+        }
         let attributes = Attributes {
             call,
             operation: Operation::Update,
