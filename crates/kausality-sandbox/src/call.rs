@@ -35,7 +35,7 @@ pub(crate) struct Call {
 
 /// What happens to fields that are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldValidation {
+enum FieldValidation {
     Ignore,
     Warn,
     Strict,
@@ -93,27 +93,42 @@ impl Call {
         self.definition.subject(&self.name)
     }
 
-    pub(crate) fn is_dry_run(&self) -> Result<bool, Failure> {
-        match self.query.get("dryRun") {
-            "" => Ok(false),
-            "All" => Ok(true),
-            other => {
-                let cause = Cause::unsupported("dryRun", &json!([other]), &["All".to_owned()]);
-                Err(Failure::invalid(&options_subject("CreateOptions"), &[cause]))
-            }
+    /// Whether the parameters of a write are valid. `kind` is what they are called: `CreateOptions`.
+    pub(crate) fn check_options(&self, kind: &str) -> Result<(), Failure> {
+        let mut causes = Vec::new();
+        let apply = self.content_type.starts_with("application/apply-patch");
+        if kind == "PatchOptions" && apply && self.query.get("fieldManager").is_empty() {
+            causes.push(Cause::required("fieldManager", "is required for apply patch"));
         }
+        if kind == "PatchOptions" && !apply && !self.query.get("force").is_empty() {
+            causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        if self.query.get("fieldManager").chars().count() > MAX_MANAGER {
+            let message = format!("Too long: may not be more than {MAX_MANAGER} bytes");
+            let field = "fieldManager".to_owned();
+            causes.push(Cause { reason: "FieldValueTooLong", message, field });
+        }
+        let dry = self.query.get("dryRun");
+        if !["", "All"].contains(&dry) {
+            causes.push(Cause::unsupported("dryRun", &json!([dry]), &["All".to_owned()]));
+        }
+        let known = ["", "Ignore", "Strict", "Warn"];
+        let said = self.query.get("fieldValidation");
+        if kind != "DeleteOptions" && !known.contains(&said) {
+            causes.push(Cause::unsupported("fieldValidation", &json!(said), &known.map(str::to_owned)));
+        }
+        if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(&options_subject(kind), &causes)) }
     }
 
-    pub(crate) fn field_validation(&self) -> Result<FieldValidation, Failure> {
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.query.get("dryRun") == "All"
+    }
+
+    fn field_validation(&self) -> FieldValidation {
         match self.query.get("fieldValidation") {
-            "Ignore" => Ok(FieldValidation::Ignore),
-            "" | "Warn" => Ok(FieldValidation::Warn),
-            "Strict" => Ok(FieldValidation::Strict),
-            other => {
-                let known = ["", "Ignore", "Strict", "Warn"].map(str::to_owned);
-                let cause = Cause::unsupported("fieldValidation", &json!(other), &known);
-                Err(Failure::invalid(&options_subject("CreateOptions"), &[cause]))
-            }
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
         }
     }
 
@@ -176,6 +191,9 @@ impl Call {
             Some(why) => unrecognised(why),
             None => failure,
         })?;
+        if value.is_null() {
+            value = json!({});
+        }
         let Some(object) = value.as_object_mut() else { return Err(unrecognised("it is not an object")) };
         check_type(object, &self.definition)?;
         self.known(value, Fill::Zero, notes)
@@ -186,7 +204,7 @@ impl Call {
         let (value, unknown) = known(&self.definition, value, fill)?;
         if !unknown.is_empty() {
             let unknown: Vec<_> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-            match self.field_validation()? {
+            match self.field_validation() {
                 FieldValidation::Ignore => {}
                 FieldValidation::Warn => {
                     notes.warnings.extend(
@@ -242,13 +260,58 @@ pub(crate) fn known(
     }
 }
 
-/// Kind and version, which may be left out.
-fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
+/// The same, of an object that a patch has made. One of a built-in kind that has lost its version is read as nothing, and
+/// so has no name.
+pub(crate) fn check_patched(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
+    let lost = object.get("apiVersion").is_none_or(|version| version.is_null() || version == "");
+    if definition.is_custom() {
+        let said = object.insert("apiVersion".to_owned(), definition.api_version().into());
+        check_type(object, definition)?;
+        // What else it says is told when it is validated.
+        if let Some(said) = said.filter(|_| !lost) {
+            object.insert("apiVersion".to_owned(), said);
+        }
+        return Ok(());
+    }
+    if lost {
+        object.retain(|key, _| key == "kind");
+        let mut metadata = Map::new();
+        metadata.insert("name".to_owned(), "".into());
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    check_type(object, definition)
+}
+
+/// Kind and version, which may be left out of built-in kinds.
+pub(crate) fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Result<(), Failure> {
     let said = |object: &Map<String, Value>, key: &str| {
         object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let Definition { kind, version, group, .. } = definition;
     let api_version = definition.api_version();
+    for key in ["kind", "apiVersion"] {
+        if object.get(key).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: json: cannot unmarshal into Go struct field .{key} of type string"
+            )));
+        }
+    }
+    if definition.is_custom() {
+        // What else than this kind it is, is told when it is validated.
+        if said(object, "kind").is_none() {
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing"
+            )));
+        }
+        let said = said(object, "apiVersion").unwrap_or_default();
+        if said != api_version {
+            return Err(Failure::bad_request(format!(
+                "the API version in the data ({said}) does not match the expected API version ({api_version})"
+            )));
+        }
+        return Ok(());
+    }
     if let Some(said) = said(object, "kind").filter(|said| said != kind) {
         let group = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or_default() };
         return Err(Failure::bad_request(format!(
@@ -257,17 +320,11 @@ fn check_type(object: &mut Map<String, Value>, definition: &Definition) -> Resul
         )));
     }
     if let Some(said) = said(object, "apiVersion").filter(|said| *said != api_version) {
-        return Err(Failure::bad_request(if definition.is_custom() {
-            format!(
-                "the API version in the data ({said}) does not match the expected API version ({api_version})"
-            )
-        } else {
-            format!(
-                "{kind} in version {:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {said:?} \
-                 in scheme \"pkg/runtime/scheme.go:111\"",
-                said.rsplit('/').next().unwrap_or(&said)
-            )
-        }));
+        return Err(Failure::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {said:?} \
+             in scheme \"pkg/runtime/scheme.go:111\"",
+            said.rsplit('/').next().unwrap_or(&said)
+        )));
     }
     object.insert("apiVersion".to_owned(), api_version.into());
     object.insert("kind".to_owned(), kind.as_str().into());

@@ -6,7 +6,7 @@ use crate::metadata::{self, as_map, member};
 
 mod pod;
 
-pub(crate) use pod::at_create as pod_at_create;
+pub(crate) use pod::{at_create as pod_at_create, tolerate};
 
 /// Sets what is not set, as the API server does when it reads an object.
 pub(crate) fn apply(kind: &str, object: &mut Value) {
@@ -127,6 +127,11 @@ fn job(object: &mut Value) {
         defaults["podReplacementPolicy"] = "Failed".into();
     }
     workload(object, &defaults);
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    let fields = metadata::of(object);
+    if let (None, Some(labels)) = (fields.get("labels"), labels) {
+        fields.insert("labels".to_owned(), labels);
+    }
 }
 
 /// The labels and the selector by which a Job finds its Pods. Its uid must be known.
@@ -173,8 +178,17 @@ fn service(object: &mut Value) {
     if kind == "NodePort" || kind == "LoadBalancer" {
         fill(spec, &json!({"externalTrafficPolicy": "Cluster"}));
     }
+    if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
+        let config = as_map(spec.entry("sessionAffinityConfig").or_insert_with(|| json!({})));
+        let address = as_map(config.entry("clientIP").or_insert_with(|| json!({})));
+        fill(address, &json!({"timeoutSeconds": 10_800}));
+    }
     if kind == "LoadBalancer" {
         fill(spec, &json!({"allocateLoadBalancerNodePorts": true}));
+        let ingress = object.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+        for address in ingress.into_iter().flatten().filter(|address| address.get("ip").is_some()) {
+            fill(as_map(address), &json!({"ipMode": "VIP"}));
+        }
     }
 }
 

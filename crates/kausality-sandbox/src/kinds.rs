@@ -34,6 +34,10 @@ pub(crate) struct Definition {
     pub(crate) collection: String,
     /// Questions that are answered and not stored.
     pub(crate) review: bool,
+    /// Whether an update need not say which version it changes.
+    pub(crate) unconditional: bool,
+    /// Whether an update of what is not there creates it.
+    pub(crate) created_by_update: bool,
     kinds: Arc<Kinds>,
     of: TypeRef,
     /// An object before it is created.

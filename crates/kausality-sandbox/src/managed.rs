@@ -9,7 +9,7 @@ use kausality_fields::{FieldSet, Path, Scalar, Step};
 use serde_json::{Value, json};
 
 use crate::kinds::Definition;
-use crate::status::{Cause, Failure};
+use crate::status::Failure;
 
 /// Who writes, what part of the object, and when.
 #[derive(Clone, Copy, Debug)]
@@ -169,23 +169,15 @@ fn refused(definition: &Definition, config: &Value, error: ServerError) -> Failu
         }
         ServerError::HasManagedFields => Failure::bad_request("metadata.managedFields must be nil"),
         ServerError::Ownership(OwnershipError::Invalid(fault)) => {
-            let kind = &definition.kind;
-            let name = crate::metadata::name(config);
-            let (namespace, path) = (crate::metadata::field(config, "namespace"), &fault.path);
-            match fault.problem {
-                Invalid::Undeclared => Failure::new(
-                    500,
-                    "",
-                    format!(
-                        "failed to create typed patch object ({namespace}/{name}; {}, Kind={kind}): .{path}: field not declared in schema",
-                        definition.api_version()
-                    ),
-                ),
-                problem => Failure::invalid(
-                    &definition.kind_subject(name),
-                    &[Cause::invalid(path.to_string(), &Value::Null, &problem.to_string())],
-                ),
-            }
+            let (namespace, name) =
+                (crate::metadata::field(config, "namespace"), crate::metadata::name(config));
+            let why = match fault.problem {
+                Invalid::Undeclared => "field not declared in schema".to_owned(),
+                problem => problem.to_string(),
+            };
+            let place = format!("{namespace}/{name}; {}, Kind={}", definition.api_version(), definition.kind);
+            let message = format!("failed to create typed patch object ({place}): .{}: {why}", fault.path);
+            Failure::new(500, "", message)
         }
         error => Failure::bad_request(error.to_string()),
     }

@@ -1,7 +1,7 @@
 //! The ways in which an object is changed.
 
-use json_patch::Patch;
-use serde_json::{Value, json};
+use json_patch::{AddOperation, Patch, PatchOperation};
+use serde_json::{Map, Value, json};
 
 use crate::call::{Call, parse_yaml};
 use crate::kinds::{Definition, Shape};
@@ -25,27 +25,12 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The patch in the body of a call.
-    pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
-        let custom = call.definition.is_custom();
-        let kind = call.content_type.split(';').next().unwrap_or_default().trim();
-        match kind {
-            "application/json-patch+json" => {
-                let patch = serde_json::from_slice(&call.body);
-                patch
-                    .map(Self::Json)
-                    .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
-            }
-            "application/merge-patch+json" => Ok(Self::Merge(parse_object(&call.body)?)),
-            "application/strategic-merge-patch+json" if !custom => {
-                Ok(Self::Strategic(parse_object(&call.body)?))
-            }
-            "application/apply-patch+yaml" | "application/apply-patch+json" => {
-                Ok(Self::Apply(parse_yaml(&call.body)?))
-            }
-            "application/strategic-merge-patch+json" => Err(Failure::unsupported_media_type(
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
+    /// Whether the kind can be patched so.
+    pub(crate) fn check_type(call: &Call) -> Result<(), Failure> {
+        match kind(call) {
+            JSON | MERGE | APPLY => Ok(()),
+            STRATEGIC if !call.definition.is_custom() => Ok(()),
+            STRATEGIC => Err(Failure::unsupported_media_type(&format!("{JSON}, {MERGE}, {APPLY}"))),
             _ => {
                 let failure = Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
                 Err(Failure { details: Some(json!({})), ..failure })
@@ -53,22 +38,33 @@ impl Change {
         }
     }
 
+    /// The patch in the body of a call.
+    pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
+        Ok(match kind(call) {
+            JSON => Self::Json(parse_operations(&call.body)?),
+            STRATEGIC => Self::Strategic(parse_object(&call.body)?),
+            APPLY => Self::Apply(parse_yaml(&call.body)?),
+            _ => Self::Merge(parse_object(&call.body)?),
+        })
+    }
+
     /// The object after the change.
     pub(crate) fn apply(&self, live: &Value, definition: &Definition) -> Result<Value, Failure> {
         let mut object = live.clone();
         match self {
             Self::Replace(new) => return Ok(new.clone()),
-            Self::Json(patch) => json_patch::patch(&mut object, patch).map_err(|_| {
-                let message = "the server rejected our request due to an error in our request";
-                Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
-            })?,
-            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Json(patch) => operate(&mut object, patch)?,
+            Self::Merge(patch) => {
+                let mut patch = patch.clone();
+                without_nulls_in_lists(&mut patch, false);
+                json_patch::merge(&mut object, &patch);
+            }
             Self::Strategic(patch) => {
                 let name = match &definition.shape {
                     Shape::BuiltIn(name) => name.as_str(),
                     Shape::Custom(_) => "",
                 };
-                strategic::merge(&mut object, patch, name).map_err(Failure::bad_request)?;
+                strategic::merge(&mut object, patch, name).map_err(|why| Failure::new(500, "", why))?;
             }
             Self::Apply(_) => {}
         }
@@ -96,8 +92,7 @@ impl Change {
         match self {
             Self::Replace(new) => scale = new.clone(),
             Self::Json(patch) => {
-                json_patch::patch(&mut scale, patch)
-                    .map_err(|error| Failure::bad_request(error.to_string()))?;
+                operate(&mut scale, patch)?;
             }
             Self::Merge(patch) | Self::Strategic(patch) | Self::Apply(patch) => {
                 json_patch::merge(&mut scale, patch);
@@ -105,6 +100,61 @@ impl Change {
         }
         Ok(scale)
     }
+}
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn kind(call: &Call) -> &str {
+    call.content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Objects in the lists of a merge patch lose their nulls, too.
+fn without_nulls_in_lists(value: &mut Value, inside: bool) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !inside || !value.is_null());
+            fields.values_mut().for_each(|value| without_nulls_in_lists(value, inside));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| without_nulls_in_lists(item, true)),
+        _ => {}
+    }
+}
+
+/// A JSON patch that does not fit the object.
+fn inapplicable() -> Failure {
+    let message = "the server rejected our request due to an error in our request";
+    Failure { details: Some(json!({})), ..Failure::new(422, "Invalid", message) }
+}
+
+/// Does what a JSON patch says. The library of the API server is kinder than the standard: to replace a field that is not
+/// there adds it, and to copy one copies nothing.
+fn operate(object: &mut Value, patch: &Patch) -> Result<(), Failure> {
+    for operation in &patch.0 {
+        let free = |path: &str| {
+            let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+            object.pointer(path).is_none() && parent.is_some_and(Value::is_object)
+        };
+        let add = |path: &_, value| PatchOperation::Add(AddOperation { path: Clone::clone(path), value });
+        let operation = match operation {
+            PatchOperation::Replace(replace) if free(replace.path.as_str()) => {
+                add(&replace.path, replace.value.clone())
+            }
+            PatchOperation::Copy(copy) if free(copy.from.as_str()) => add(&copy.path, Value::Null),
+            other => other.clone(),
+        };
+        json_patch::patch(object, &[operation]).map_err(|_| inapplicable())?;
+    }
+    Ok(())
+}
+
+/// What is no list of objects is no patch; what these say is looked at when they are applied.
+fn parse_operations(text: &[u8]) -> Result<Patch, Failure> {
+    let operations: Option<Vec<Map<String, Value>>> = serde_json::from_slice(text)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    serde_json::from_value(json!(operations.unwrap_or_default())).map_err(|_| inapplicable())
 }
 
 fn parse_object(text: &[u8]) -> Result<Value, Failure> {

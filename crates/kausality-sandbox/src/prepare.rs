@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::kinds::{Definition, Generation};
 use crate::metadata;
+use crate::types::quantity;
 
 /// What is not intent.
 const NOT_INTENT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
@@ -85,9 +86,6 @@ pub(crate) fn update(
     ] {
         metadata::take(object, live, key);
     }
-    if metadata::field(object, "generateName").is_empty() {
-        metadata::take(object, live, "generateName");
-    }
     match subresource {
         "status" if definition.is_custom() => {
             let status = object.get("status").cloned();
@@ -117,6 +115,7 @@ pub(crate) fn update(
                 }
                 "CustomResourceDefinition" => crate::kinds::custom::establish(object, now),
                 "APIService" => crate::aggregation::judge(object, now),
+                "Service" => drop_of_other_types(live, object),
                 "DaemonSet" => {
                     let changed = live["spec"]["template"] != object["spec"]["template"];
                     set_template_generation(object, template_generation(live) + u64::from(changed));
@@ -126,6 +125,42 @@ pub(crate) fn update(
             if bumps(definition.generation, live, object) {
                 let generation = metadata::generation(live) + 1;
                 metadata::of(object).insert("generation".to_owned(), generation.into());
+            }
+        }
+    }
+}
+
+/// A service that becomes one of another type loses what only the old type has, if nobody has changed that, too.
+fn drop_of_other_types(live: &Value, object: &mut Value) {
+    const ADDRESSED: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalancer"];
+    let fields: [(&str, &[&str]); 8] = [
+        ("clusterIP", &ADDRESSED),
+        ("clusterIPs", &ADDRESSED),
+        ("ipFamilies", &ADDRESSED),
+        ("ipFamilyPolicy", &ADDRESSED),
+        ("internalTrafficPolicy", &ADDRESSED),
+        ("externalTrafficPolicy", &ADDRESSED[1..]),
+        ("allocateLoadBalancerNodePorts", &ADDRESSED[2..]),
+        ("loadBalancerClass", &ADDRESSED[2..]),
+    ];
+    let type_of = |service: &Value| metadata::text(service, "/spec/type").to_owned();
+    let (old, new) = (type_of(live), type_of(object));
+    let spec = metadata::member(object, "spec");
+    for (field, types) in fields {
+        let lost = types.contains(&old.as_str()) && !types.contains(&new.as_str());
+        if lost && spec.get(field) == live["spec"].get(field) {
+            spec.remove(field);
+        }
+    }
+    if old == "LoadBalancer" && new != old {
+        metadata::member(object, "status").insert("loadBalancer".to_owned(), json!({}));
+    }
+    let spec = metadata::member(object, "spec");
+    if ADDRESSED[1..].contains(&old.as_str()) && !ADDRESSED[1..].contains(&new.as_str()) {
+        let before = live["spec"]["ports"].as_array().cloned().unwrap_or_default();
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            if before.iter().any(|old| old["port"] == port["port"] && old["nodePort"] == port["nodePort"]) {
+                metadata::as_map(port).remove("nodePort");
             }
         }
     }
@@ -180,7 +215,8 @@ fn quality(pod: &Value) -> &'static str {
     let containers = containers.iter().filter_map(|key| pod["spec"][key].as_array()).flatten();
     let (mut any, mut all) = (false, true);
     for container in containers {
-        let part = |part: &str, name: &str| container["resources"][part].get(name).cloned();
+        let amount = |value: &Value| value.as_str().and_then(quantity::amount).filter(|amount| *amount > 0);
+        let part = |part: &str, name: &str| container["resources"][part].get(name).and_then(amount);
         for name in ["cpu", "memory"] {
             let (limit, request) = (part("limits", name), part("requests", name));
             any |= limit.is_some() || request.is_some();

@@ -276,7 +276,10 @@ impl Sandbox {
             return aggregation::unavailable();
         }
         let Some(definition) = registry.get(&target.group, &target.version, &target.plural) else {
-            let served = registry.of_version(&target.group, &target.version).next().is_some();
+            let served = registry.all().any(|definition| {
+                let version = definition.version == target.version || !definition.is_custom();
+                definition.group == target.group && version
+            });
             if !served {
                 return answer::plain(404, "404 page not found\n");
             }
@@ -328,11 +331,16 @@ impl Sandbox {
             return Err(Failure::no_resource());
         }
         self.check_conversion(method, call).await?;
+        if collection && call.definition.is_custom() && matches!(*method, Method::PUT | Method::PATCH) {
+            return Err(Failure::bad_request("name must be provided"));
+        }
         let done = match (method, collection, call.subresource.as_str()) {
             (&Method::GET, true, _) => return self.list_or_watch(call),
             (&Method::GET, false, "") if call.query.flag("watch") => return self.list_or_watch(call),
             (&Method::GET, false, _) => self.get(call),
             (&Method::POST, true, _) => self.create(call, notes).await,
+            // A custom resource is created wherever it is sent.
+            (&Method::POST, false, "") if call.definition.is_custom() => self.create(call, notes).await,
             (&Method::POST, false, "eviction") => self.evict(call, notes).await,
             (&Method::POST, false, "binding") => self.bind(call, notes).await,
             (&Method::PUT, false, _) => self.replace(call, notes).await,

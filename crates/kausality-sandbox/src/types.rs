@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 
 pub(crate) mod decode;
 pub(crate) mod protobuf;
+pub(crate) mod quantity;
+pub(crate) mod time;
 
 const TEXT: &str = include_str!("types/built-in.json");
 

@@ -10,8 +10,20 @@ pub(super) fn pod(object: &mut Value) {
     let fields = member(object, "spec");
     spec(fields);
     fill(fields, &json!({"enableServiceLinks": true}));
+    for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
+        let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { break };
+        if let Some(address) = status.get(one).filter(|address| *address != "").cloned() {
+            fill(status, &json!({all: [{"ip": address}]}));
+        }
+    }
+    let fields = member(object, "spec");
+    let host = fields.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["containers", "initContainers"] {
         for container in items(fields, key) {
+            for port in items(as_map(container), "ports").filter(|_| host) {
+                let number = port.get("containerPort").cloned().unwrap_or_default();
+                fill(as_map(port), &json!({"hostPort": number}));
+            }
             let Some(limits) = container.pointer("/resources/limits").cloned() else { continue };
             let resources = member(container, "resources");
             fill(as_map(resources.entry("requests").or_insert_with(|| json!({}))), &limits);
@@ -26,6 +38,12 @@ pub(crate) fn at_create(object: &mut Value) {
     fill(spec, &json!({"serviceAccountName": "default"}));
     let account = spec.get("serviceAccountName").cloned().unwrap_or_default();
     spec.insert("serviceAccount".to_owned(), account);
+    tolerate(object);
+}
+
+/// What it adds to every Pod: for how long nodes may be unwell.
+pub(crate) fn tolerate(object: &mut Value) {
+    let spec = member(object, "spec");
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Some(tolerations) = tolerations.as_array_mut() else { return };
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -52,14 +70,13 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
         spec.insert("serviceAccount".to_owned(), account.clone());
         spec.insert("serviceAccountName".to_owned(), account);
     }
-    let host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["initContainers", "containers", "ephemeralContainers"] {
-        items(spec, key).for_each(|it| container(as_map(it), host));
+        items(spec, key).for_each(|it| container(as_map(it)));
     }
     items(spec, "volumes").for_each(|it| volume(as_map(it)));
 }
 
-fn container(container: &mut Map<String, Value>, host: bool) {
+fn container(container: &mut Map<String, Value>) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
     fill(
@@ -68,11 +85,7 @@ fn container(container: &mut Map<String, Value>, host: bool) {
             "terminationMessagePolicy": "File", "resources": {}}),
     );
     for port in items(container, "ports") {
-        let number = port.get("containerPort").cloned().unwrap_or_default();
         fill(as_map(port), &json!({"protocol": "TCP"}));
-        if host {
-            fill(as_map(port), &json!({"hostPort": number}));
-        }
     }
     for variable in items(container, "env") {
         if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {

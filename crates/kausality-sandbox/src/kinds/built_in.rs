@@ -121,6 +121,18 @@ const REVIEWS: [Line; 5] = [
     line(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster(),
 ];
 
+/// Kinds whose updates must say which version they change.
+const CONDITIONAL: [&str; 5] = [
+    "PodDisruptionBudget",
+    "Lease",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "CustomResourceDefinition",
+];
+
+/// Kinds that an update creates, beside those of RBAC.
+const CREATED_BY_UPDATE: [&str; 5] = ["Lease", "LimitRange", "Event", "Service", "Endpoints"];
+
 /// The built-in kinds.
 pub(super) fn definitions() -> impl Iterator<Item = Definition> {
     let stored = TABLE.iter().map(|line| definition(line, false));
@@ -173,6 +185,8 @@ fn definition(line: &Line, review: bool) -> Definition {
             format!("{group}/{}", line.plural)
         },
         review,
+        unconditional: !CONDITIONAL.contains(&line.kind),
+        created_by_update: line.api == RBAC || CREATED_BY_UPDATE.contains(&line.kind),
         kinds: std::sync::Arc::clone(&built_in.kinds),
         of,
         empty,

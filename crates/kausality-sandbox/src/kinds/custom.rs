@@ -71,6 +71,8 @@ pub(crate) fn definitions(definition: &Value) -> Vec<Definition> {
             }),
             collection: format!("{group}/{plural}"),
             review: false,
+            unconditional: false,
+            created_by_update: false,
             kinds: Arc::clone(&kinds),
             of,
         }

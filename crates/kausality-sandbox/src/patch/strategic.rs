@@ -36,8 +36,8 @@ fn merge_fields(
     schema: &Value,
 ) -> Result<(), String> {
     let (_, schema) = resolve(&built_in().schemas, schema);
-    match patch.get(DIRECTIVE).and_then(Value::as_str) {
-        Some("replace") => {
+    match patch.get(DIRECTIVE) {
+        Some(directive) if directive == "replace" => {
             *fields = patch
                 .iter()
                 .filter(|(key, _)| *key != DIRECTIVE)
@@ -45,12 +45,12 @@ fn merge_fields(
                 .collect();
             return Ok(());
         }
-        Some("delete") => {
+        Some(directive) if directive == "delete" => {
             fields.clear();
             return Ok(());
         }
-        Some("merge") | None => {}
-        Some(other) => return Err(format!("Unknown patch type found: {other}")),
+        None => {}
+        Some(other) => return Err(format!("unknown patch type: {other}")),
     }
     if let Some(keep) = patch.get(RETAIN).and_then(Value::as_array) {
         fields.retain(|key, _| keep.iter().any(|kept| kept == key));
@@ -76,10 +76,16 @@ fn merge_fields(
             Value::Object(below) if below.get(DIRECTIVE).is_some_and(|it| it == "delete") => {
                 fields.remove(key);
             }
+            // Such as the selector of a PodDisruptionBudget.
+            Value::Object(_) if has_strategy(property, "replace") => {
+                let mut new = Value::Null;
+                merge_value(&mut new, value, property)?;
+                fields.insert(key.clone(), new);
+            }
             Value::Object(_) => {
                 merge_value(fields.entry(key.clone()).or_insert(Value::Null), value, property)?
             }
-            Value::Array(items) if is_merged(property) => {
+            Value::Array(items) if has_strategy(property, "merge") => {
                 let list = fields.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
                 if !list.is_array() {
                     *list = Value::Array(Vec::new());
@@ -106,9 +112,9 @@ fn merge_fields(
     Ok(())
 }
 
-fn is_merged(schema: &Value) -> bool {
+fn has_strategy(schema: &Value, wanted: &str) -> bool {
     let strategy = schema.get("x-kubernetes-patch-strategy").and_then(Value::as_str).unwrap_or_default();
-    strategy.split(',').any(|strategy| strategy == "merge")
+    strategy.split(',').any(|strategy| strategy == wanted)
 }
 
 fn merge_key(schema: &Value) -> Option<&str> {
@@ -122,6 +128,7 @@ fn merge_list(list: &mut Vec<Value>, patch: &[Value], schema: &Value) -> Result<
                 list.push(item.clone());
             }
         }
+        list.sort_by_key(Value::to_string);
         return Ok(());
     };
     if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|it| it == "replace")) {

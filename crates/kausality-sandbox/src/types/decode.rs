@@ -1,9 +1,10 @@
 //! What the API server reads of the JSON that it is sent, for kinds that it was built with.
 
+use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use super::protobuf::{Empty, when_empty};
-use super::{built_in, resolve};
+use super::{built_in, quantity, resolve, time};
 
 /// Whether fields that Go always writes are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ const FREE: [&str; 5] = [
 const FREE_TOO: &str =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// Empty texts that Go writes although they are optional.
@@ -80,13 +83,26 @@ impl<'s> Reader<'s> {
         if FREE.contains(&name) || name == FREE_TOO {
             return Ok(value);
         }
+        // What is applied is compared as it is written.
+        let exact = self.fill == Fill::Nothing;
         match (name, &value) {
-            (QUANTITY, Value::Number(number)) => return Ok(number.to_string().into()),
-            (QUANTITY, Value::String(_)) => return Ok(value),
+            (QUANTITY, Value::Number(_) | Value::String(_)) if exact => return Ok(value),
+            (QUANTITY, Value::Number(number)) => return Ok(quantity::canonical(&number.to_string())?.into()),
+            (QUANTITY, Value::String(text)) => return Ok(quantity::canonical(text)?.into()),
+            (QUANTITY, other) => return Ok(quantity::canonical(&other.to_string())?.into()),
+            (TIME, Value::String(text)) if !exact => return Ok(time::seconds(text)?.into()),
+            (MICRO_TIME, Value::String(text)) if !exact => return Ok(time::microseconds(text)?.into()),
             (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Ok(value),
+            (INT_OR_STRING, _) if exact => return Ok(value),
+            (INT_OR_STRING, other) => {
+                return Err(format!("json: cannot unmarshal {other} into Go value of type int32"));
+            }
             _ => {}
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        if !exact && schema.get("format").is_some_and(|format| format == "byte") {
+            return bytes(&value).unwrap_or_else(|| Err(self.mismatch(schema, &value, place)));
+        }
         match (kind, value) {
             ("object", Value::Object(fields)) => self.object(name, schema, fields, place),
             ("array", Value::Array(items)) => {
@@ -217,17 +233,40 @@ impl<'s> Reader<'s> {
     }
 }
 
+/// Bytes are base64, or a list of numbers.
+fn bytes(value: &Value) -> Option<Result<Value, String>> {
+    use base64::engine::general_purpose::STANDARD;
+    match value {
+        Value::String(text) => {
+            let faulty = |error| format!("illegal base64 data: {error}");
+            Some(STANDARD.decode(text.as_bytes()).map(|_| value.clone()).map_err(faulty))
+        }
+        Value::Array(items) => {
+            let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
+            let bytes: Option<Vec<u8>> = items.iter().map(byte).collect();
+            bytes.map(|bytes| Ok(STANDARD.encode(bytes).into()))
+        }
+        _ => None,
+    }
+}
+
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
-        _ => false,
+        Value::String(text) => text.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(set) => !set,
+        Value::Null => false,
     }
 }
 
 fn zero_of(schema: &Value) -> Value {
+    if resolve(&built_in().schemas, schema).0 == QUANTITY {
+        return "0".into();
+    }
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => "".into(),
         Some("integer" | "number") => 0.into(),

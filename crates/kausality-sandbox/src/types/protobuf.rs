@@ -18,6 +18,7 @@ const TEXT: &str = include_str!("protobuf.json");
 const MAGIC: &[u8] = b"k8s\0";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const MAX_DEPTH: usize = 64;
+const SCALARS: [&str; 5] = ["string", "int", "bool", "double", "bytes"];
 
 /// A field of a message.
 struct Field {
@@ -74,9 +75,9 @@ fn field(line: &str) -> Option<(u64, Field)> {
 /// What Go writes of a field that is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Empty {
-    /// Nothing, of an empty list or map.
+    /// Nothing, of an empty list or map, or of a zero that is no pointer's.
     Omitted,
-    /// A null, of a time that is not set.
+    /// A null, of a time, list, map or pointer that is not set.
     Null,
 }
 
@@ -87,7 +88,12 @@ pub(crate) fn when_empty(definition: &str) -> impl Iterator<Item = (&'static str
         let time = field.of.ends_with(".Time") || field.of.ends_with(".MicroTime");
         match field.shape {
             Shape::List | Shape::Map if !field.always => Some((field.name.as_str(), Empty::Omitted)),
+            Shape::List | Shape::Map => Some((field.name.as_str(), Empty::Null)),
+            Shape::One if field.pointer && field.always => Some((field.name.as_str(), Empty::Null)),
             Shape::One if time && field.always && !field.pointer => Some((field.name.as_str(), Empty::Null)),
+            Shape::One if !field.always && !field.pointer && SCALARS.contains(&field.of.as_str()) => {
+                Some((field.name.as_str(), Empty::Omitted))
+            }
             _ => None,
         }
     })

@@ -16,38 +16,108 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Faults of the name and the labels of an object that is created.
+const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+    with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// Faults of the metadata of an object that is created.
 pub(super) fn of(definition: &Definition, object: &Value) -> Vec<Cause> {
+    let mut causes = name(definition, object);
+    causes.extend(metadata(object));
+    causes
+}
+
+/// Faults of a name, and of what it begins with.
+pub(super) fn name(definition: &Definition, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = metadata::name(object);
-    let at = "metadata.name";
-    if name.is_empty() {
-        causes.push(Cause::required(at, "name or generateName is required"));
-    } else if definition.group == "rbac.authorization.k8s.io" {
-        if name == "." || name == ".." || name.contains(['/', '%']) {
-            causes.push(Cause::invalid(at, &json!(name), "may not contain '/' or '%'"));
-        }
-    } else if !definition.is_custom() && ["Namespace", "Service"].contains(&definition.kind.as_str()) {
-        if name.len() > 63 {
-            causes.push(Cause::invalid(at, &json!(name), "must be no more than 63 bytes"));
-        } else if !is_label(name) {
-            causes.push(Cause::invalid(at, &json!(name), LABEL));
-        }
-    } else if name.len() > 253 {
-        causes.push(Cause::invalid(at, &json!(name), "must be no more than 253 bytes"));
-    } else if !name.split('.').all(is_label_of_any_length) {
-        causes.push(Cause::invalid(at, &json!(name), SUBDOMAIN));
+    let prefix = metadata::field(object, "generateName");
+    if !prefix.is_empty() {
+        // Something follows a last dash.
+        let prefix = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
+        causes.extend(
+            fault(definition, &prefix).map(|why| {
+                Cause::invalid("metadata.generateName", &object["metadata"]["generateName"], &why)
+            }),
+        );
     }
-    causes.extend(labels(object));
+    if name.is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+    } else {
+        causes.extend(fault(definition, name).map(|why| Cause::invalid("metadata.name", &json!(name), &why)));
+    }
+    causes
+}
+
+/// What is wrong with a name.
+fn fault(definition: &Definition, name: &str) -> Option<String> {
+    if definition.group == "rbac.authorization.k8s.io" {
+        let wrong = name == "." || name == ".." || name.contains(['/', '%']);
+        return wrong.then(|| "may not contain '/' or '%'".to_owned());
+    }
+    if !definition.is_custom() && ["Namespace", "Service"].contains(&definition.kind.as_str()) {
+        if name.len() > 63 {
+            return Some("must be no more than 63 bytes".to_owned());
+        }
+        return (!is_label(name)).then(|| LABEL.to_owned());
+    }
+    if name.len() > 253 {
+        return Some("must be no more than 253 bytes".to_owned());
+    }
+    (!is_subdomain(name)).then(|| SUBDOMAIN.to_owned())
+}
+
+/// Faults of labels, annotations and finalizers.
+pub(super) fn metadata(object: &Value) -> Vec<Cause> {
+    let metadata = &object["metadata"];
+    let mut causes = labels(&metadata["labels"], "metadata.labels");
+    for key in metadata["annotations"].as_object().into_iter().flatten().map(|(key, _)| key) {
+        if !is_qualified(&key.to_lowercase()) {
+            causes.push(Cause::invalid("metadata.annotations", &json!(key), QUALIFIED));
+        }
+    }
+    for finalizer in metadata::finalizers(object) {
+        if !is_qualified(&finalizer) {
+            causes.push(Cause::invalid("metadata.finalizers", &json!(finalizer), QUALIFIED));
+        }
+    }
     causes
 }
 
 /// Faults of labels.
-pub(super) fn labels(object: &Value) -> Vec<Cause> {
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
-    let wrong =
-        labels.into_iter().flatten().filter(|(_, value)| !is_value(value.as_str().unwrap_or_default()));
-    wrong.map(|(_, value)| Cause::invalid("metadata.labels", value, LABEL_VALUE)).collect()
+pub(super) fn labels(labels: &Value, at: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        if !is_qualified(key) {
+            causes.push(Cause::invalid(at, &json!(key), QUALIFIED));
+        }
+        if !is_value(value.as_str().unwrap_or_default()) {
+            causes.push(Cause::invalid(at, value, LABEL_VALUE));
+        }
+    }
+    causes
+}
+
+/// Finalizers of built-in kinds are known, or have a domain.
+pub(super) fn finalizers(object: &Value) -> Vec<Cause> {
+    let finalizers = metadata::finalizers(object).into_iter().enumerate();
+    let unknown = finalizers.filter(|(_, name)| {
+        !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name.as_str())
+    });
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    unknown
+        .map(|(nth, name)| Cause::invalid(format!("metadata.finalizers[{nth}]"), &json!(name), why))
+        .collect()
+}
+
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label_of_any_length)
+}
+
+/// A name, maybe with a domain before it: `example.com/name`.
+pub(super) fn is_qualified(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_value(name)
 }
 
 /// Whether a name is a DNS label.

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::managed::{self, Writer};
 use crate::metadata;
 use crate::sandbox::{Sandbox, State};
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::{defaults, prepare, validate};
 
 impl Sandbox {
@@ -19,6 +19,7 @@ impl Sandbox {
         if !call.subresource.is_empty() {
             return Err(Failure::method_not_allowed());
         }
+        call.check_options("CreateOptions")?;
         let mut object = call.object(notes)?;
         self.settle_namespace(call, &mut object)?;
         let manager = call.manager();
@@ -32,14 +33,13 @@ impl Sandbox {
     /// Creates an object that has its managed fields.
     pub(crate) async fn create_object(&self, call: &Call, mut object: Value, notes: &mut Notes) -> Done {
         let definition = &call.definition;
-        let dry_run = call.is_dry_run()?;
-        if !metadata::version(&object).is_empty() {
-            return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
-        }
+        let dry_run = call.is_dry_run();
+        let versioned = !metadata::version(&object).is_empty();
         self.check_namespace(call, metadata::name(&object))?;
         if definition.is("", "pods") {
             defaults::pod_at_create(&mut object);
         }
+        let shared = definition.is("batch", "jobs") && shares_labels(call);
         let attributes = Attributes {
             call,
             operation: Operation::Create,
@@ -49,6 +49,9 @@ impl Sandbox {
         };
         let object = self.mutate(&attributes, Some(object), None, notes).await?;
         let mut object = object.unwrap_or_default();
+        if shared && object.pointer("/metadata/labels") == object.pointer("/spec/template/metadata/labels") {
+            metadata::of(&mut object).remove("labels");
+        }
 
         {
             let mut state = self.state();
@@ -60,9 +63,17 @@ impl Sandbox {
                 addresses(&mut state, &mut object);
             }
         }
+        if definition.is("", "services") && metadata::name(&object).is_empty() {
+            let why = "failed to allocate an address: the service has no name";
+            let cause = Cause::invalid("spec.clusterIPs", &Value::Null, why);
+            return Err(Failure::invalid(&definition.kind_subject(""), &[cause]));
+        }
         validate::create(definition, &object)?;
         self.validate(&attributes, Some(&object), None, notes).await?;
 
+        if versioned && !dry_run {
+            return Err(Failure::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
         let name = metadata::name(&object).to_owned();
         notes.name = Some(name.clone());
         let place = (call.namespace.clone(), name.clone());
@@ -127,6 +138,14 @@ impl Sandbox {
     }
 }
 
+/// Whether the labels of a Job are those of its template, and get what these get.
+fn shares_labels(call: &Call) -> bool {
+    let sent = crate::call::parse_yaml(&call.body).unwrap_or_default();
+    let labels = sent.pointer("/metadata/labels").and_then(Value::as_object);
+    // One whose name is made up is copied, lest the name is taken.
+    metadata::field(&sent, "generateName").is_empty() && labels.is_none_or(serde_json::Map::is_empty)
+}
+
 /// Gives a name to an object that leaves it to us.
 fn name(state: &mut State, call: &Call, object: &mut Value) {
     let prefix = metadata::field(object, "generateName").to_owned();
@@ -160,9 +179,13 @@ pub(crate) fn addresses(state: &mut State, object: &mut Value) {
         spec.insert("clusterIP".to_owned(), address.into());
     }
     let address = spec.get("clusterIP").cloned().unwrap_or_default();
-    spec.entry("clusterIPs").or_insert_with(|| json!([address]));
-    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    spec.entry("clusterIPs").or_insert_with(|| json!([&address]));
+    // Somebody else says where it is: nobody knows which addresses these will be.
+    let anywhere = address == "None" && spec.get("selector").is_none();
+    let families = if anywhere { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    let policy = if anywhere { "RequireDualStack" } else { "SingleStack" };
+    spec.entry("ipFamilies").or_insert(families);
+    spec.entry("ipFamilyPolicy").or_insert_with(|| policy.into());
     if kind == "NodePort" || kind == "LoadBalancer" {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             if port.get("nodePort").is_none_or(|number| number == 0) {

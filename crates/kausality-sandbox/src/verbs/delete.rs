@@ -56,7 +56,7 @@ impl Sandbox {
                 call,
                 operation: Operation::Delete,
                 name: call.name.clone(),
-                options: options.object.clone(),
+                options: options.of(call, &live),
                 dry_run: options.dry_run,
             };
             self.mutate(&attributes, None, Some(&live), notes).await?;
@@ -89,10 +89,7 @@ impl Sandbox {
                 if metadata::version(current) != metadata::version(live) {
                     return None;
                 }
-                let mut end = Value::clone(live);
-                if metadata::is_deleting(live) && definition.is("", "pods") {
-                    metadata::of(&mut end).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-                }
+                let end = last_of(call, live, &self.now().rfc3339());
                 if !options.dry_run {
                     let last = definition.store(end.clone());
                     let last = state.store.remove(&definition.collection, &place, Some(last))?;
@@ -134,23 +131,37 @@ impl Sandbox {
 impl Options {
     /// From the body, or the parameters where there is none.
     fn read(call: &Call) -> Result<Self, Failure> {
-        let body = if call.body.iter().all(u8::is_ascii_whitespace) { json!({}) } else { call.json()? };
+        let body = match call.body.is_empty() {
+            true => Self::from_query(call)?,
+            false => decoded(call.json()?)?,
+        };
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let said = |key: &str| (!call.query.get(key).is_empty()).then(|| call.query.get(key).to_owned());
+        let mut causes = Vec::new();
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-        let policy =
-            text(body.get("propagationPolicy")).or_else(|| said("propagationPolicy")).or_else(|| {
-                orphan.map(|orphan| if orphan { "Orphan".to_owned() } else { "Background".to_owned() })
-            });
-        if let Some(policy) = &policy
-            && !["Orphan", "Background", "Foreground"].contains(&policy.as_str())
-        {
-            let known = ["Foreground", "Background", "Orphan", "nil"].map(str::to_owned);
-            let cause = Cause::unsupported("propagationPolicy", &json!(policy), &known);
-            return Err(Failure::invalid(&crate::call::options_subject("DeleteOptions"), &[cause]));
+        let said = text(body.get("propagationPolicy"));
+        if let Some(policy) = &said {
+            if orphan.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                causes.push(Cause::invalid("propagationPolicy", &json!(policy), why));
+            } else if !["Orphan", "Background", "Foreground"].contains(&policy.as_str()) {
+                let known = ["Foreground", "Background", "Orphan", "nil"].map(str::to_owned);
+                causes.push(Cause::unsupported("propagationPolicy", &json!(policy), &known));
+            }
         }
-        let grace = body.get("gracePeriodSeconds").and_then(Value::as_u64);
-        let dry = body.get("dryRun").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+        let dry = body.get("dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if dry.iter().any(|word| word != "All") {
+            causes.push(Cause::unsupported("dryRun", &json!(dry), &["All".to_owned()]));
+        }
+        if !causes.is_empty() {
+            return Err(Failure::invalid(&crate::call::options_subject("DeleteOptions"), &causes));
+        }
+        let dry_run = !dry.is_empty();
+        let policy = said.or_else(|| {
+            orphan.map(|orphan| if orphan { "Orphan".to_owned() } else { "Background".to_owned() })
+        });
+        // A second is the shortest time that is no force.
+        let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
+        let grace = grace.map(|grace| u64::try_from(grace).unwrap_or(1));
         let mut object = body.clone();
         let fields = metadata::as_map(&mut object);
         fields.insert("kind".to_owned(), "DeleteOptions".into());
@@ -162,10 +173,39 @@ impl Options {
             uid: text(body.pointer("/preconditions/uid")),
             version: text(body.pointer("/preconditions/resourceVersion")),
             policy,
-            grace: grace.or_else(|| call.query.number("gracePeriodSeconds")),
-            dry_run: dry || call.is_dry_run()?,
+            grace,
+            dry_run,
             object,
         })
+    }
+
+    /// The options as admission sees them: those of a Pod say how much time it gets.
+    fn of(&self, call: &Call, live: &Value) -> Value {
+        let mut object = self.object.clone();
+        if call.definition.is("", "pods") {
+            object["gracePeriodSeconds"] = pod_grace(self, live).into();
+        }
+        object
+    }
+
+    /// As the parameters say.
+    fn from_query(call: &Call) -> Result<Value, Failure> {
+        let mut options = json!({});
+        for key in ["propagationPolicy", "dryRun"] {
+            let said = call.query.get(key);
+            if !said.is_empty() {
+                options[key] = if key == "dryRun" { json!([said]) } else { said.into() };
+            }
+        }
+        let grace = call.query.get("gracePeriodSeconds");
+        if !grace.is_empty() {
+            options["gracePeriodSeconds"] =
+                grace.parse::<i64>().map_err(|error| Failure::bad_request(error.to_string()))?.into();
+        }
+        if !call.query.get("orphanDependents").is_empty() {
+            options["orphanDependents"] = call.query.flag("orphanDependents").into();
+        }
+        Ok(options)
     }
 
     /// It is the object that is meant.
@@ -190,10 +230,30 @@ impl Options {
     }
 }
 
+/// Options, if they are some.
+fn decoded(mut body: Value) -> Result<Value, Failure> {
+    let (kind, version) = (metadata::text(&body, "/kind"), metadata::text(&body, "/apiVersion"));
+    if !["", "DeleteOptions"].contains(&kind) {
+        return Err(Failure::bad_request(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    if body.is_null() {
+        body = json!({});
+    }
+    const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+    let read = crate::types::decode::decode(DEFINITION, body, crate::types::decode::Fill::Nothing);
+    read.map(|read| read.value).map_err(Failure::bad_request)
+}
+
 fn fate(call: &Call, options: &Options, live: &Value, now: u64) -> Fate {
     let definition = &call.definition;
     let mut finalizers = metadata::finalizers(live);
-    if let Some(policy) = &options.policy {
+    let settled = finalizers.iter().any(|finalizer| finalizer == ORPHAN || finalizer == FOREGROUND);
+    // These kinds are older than the garbage collector.
+    let orphans = definition.is("batch", "jobs") || definition.is("", "replicationcontrollers");
+    let default = (orphans && !settled).then(|| "Orphan".to_owned());
+    if let Some(policy) = options.policy.as_ref().or(default.as_ref()) {
         finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
         match policy.as_str() {
             "Orphan" => finalizers.push(ORPHAN.to_owned()),
@@ -209,6 +269,9 @@ fn fate(call: &Call, options: &Options, live: &Value, now: u64) -> Fate {
     }
     let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
     let deleting = metadata::is_deleting(live);
+    if held && deleting {
+        return Fate::Same;
+    }
     let mut object = live.clone();
     if !deleting || before.is_some_and(|before| before > grace) {
         let fields = metadata::of(&mut object);
@@ -227,6 +290,22 @@ fn fate(call: &Call, options: &Options, live: &Value, now: u64) -> Fate {
         metadata::member(&mut object, "status").insert("phase".to_owned(), "Terminating".into());
     }
     if object == *live { Fate::Same } else { Fate::Marked(object) }
+}
+
+/// An object as it goes. A Pod has been given its time, which is none.
+fn last_of(call: &Call, live: &Value, now: &str) -> Value {
+    let mut end = live.clone();
+    if call.definition.is("", "pods") {
+        let fields = metadata::of(&mut end);
+        fields.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        if !metadata::is_deleting(live) {
+            fields.insert("deletionTimestamp".to_owned(), now.into());
+            if metadata::generation(live) > 0 {
+                fields.insert("generation".to_owned(), (metadata::generation(live) + 1).into());
+            }
+        }
+    }
+    end
 }
 
 /// How long a Pod may take. One that runs nowhere, or has ended, needs no time.

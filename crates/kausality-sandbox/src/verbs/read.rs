@@ -112,6 +112,10 @@ impl Sandbox {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let mut matching: Vec<_> = matching.collect();
         let mut list = json!({"resourceVersion": revision.to_string()});
+        // Lists of custom resources say so if there is no more.
+        if definition.is_custom() {
+            list["continue"] = "".into();
+        }
         if matching.len() > limit {
             let left = matching.len() - limit;
             matching.truncate(limit);

@@ -85,7 +85,7 @@ impl Sandbox {
             conditions.push(scheduled);
         }
         let _ = notes;
-        match self.commit(call, &live, new, call.is_dry_run()?) {
+        match self.commit(call, &live, new, call.is_dry_run()) {
             Some(_) => Ok((
                 201,
                 std::sync::Arc::new(

@@ -12,8 +12,11 @@ use crate::metadata;
 use crate::patch::Change;
 use crate::sandbox::Sandbox;
 use crate::status::{Cause, Failure, Subject};
+use crate::types::decode::{Fill, decode};
 use crate::verbs::update::ATTEMPTS;
 use crate::{prepare, validate};
+
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 impl Sandbox {
     /// The scale of an object.
@@ -43,6 +46,9 @@ impl Sandbox {
 
     /// Changes how many replicas there are to be.
     pub(crate) async fn write_scale(&self, call: &Call, change: &Change, notes: &mut Notes) -> Done {
+        if let Change::Replace(scale) = change {
+            read(scale.clone(), change)?;
+        }
         for _ in 0..ATTEMPTS {
             if let Some(object) = self.try_scale(call, change, notes).await? {
                 return Ok((200, Arc::new(self.scale_of(call, &object)?)));
@@ -62,10 +68,11 @@ impl Sandbox {
     ) -> Result<Option<Arc<Value>>, Failure> {
         let definition = &call.definition;
         let paths = definition.scale.as_ref().ok_or_else(Failure::no_resource)?;
-        let dry_run = call.is_dry_run()?;
+        let dry_run = call.is_dry_run();
         let live = self.find(call)?;
         let old = self.scale_of(call, &live)?;
-        let mut scale = change.apply_to_scale(&old)?;
+        let scale = change.apply_to_scale(&old)?;
+        let mut scale = read(scale, change)?;
         scale["kind"] = "Scale".into();
         scale["apiVersion"] = "autoscaling/v1".into();
         let attributes = Attributes {
@@ -80,15 +87,7 @@ impl Sandbox {
         if !said.is_empty() && said != metadata::version(&live) {
             return Err(Failure::modified(&call.subject()));
         }
-        let replicas = match scale.pointer("/spec/replicas") {
-            None | Some(Value::Null) => 0,
-            Some(value) => value.as_i64().ok_or_else(|| {
-                Failure::bad_request(format!(
-                    "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {value} into Go \
-                     struct field ScaleSpec.spec.replicas of type int32"
-                ))
-            })?,
-        };
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
             let subject = Subject {
                 group: "autoscaling".to_owned(),
@@ -96,10 +95,13 @@ impl Sandbox {
                 name: call.name.clone(),
             };
             let why = "must be greater than or equal to 0";
-            return Err(Failure::invalid(
-                &subject,
-                &[Cause::invalid("spec.replicas", &json!(replicas), why)],
-            ));
+            // Custom resources say where it is stored.
+            let field = if definition.is_custom() {
+                paths.spec.replace('/', ".")
+            } else {
+                "spec.replicas".to_owned()
+            };
+            return Err(Failure::invalid(&subject, &[Cause::invalid(field, &json!(replicas), why)]));
         }
         self.validate(&attributes, Some(&scale), Some(&old), notes).await?;
 
@@ -109,10 +111,61 @@ impl Sandbox {
         let manager = call.manager();
         let writer = Writer { manager: &manager, subresource: "scale", time: &time };
         let mut new = managed::updated(definition, Some(&live), new, writer);
+        let before = live.pointer(&paths.spec).and_then(Value::as_i64).unwrap_or(0);
+        if replicas == before {
+            set_apart(&mut new, &paths.spec);
+        } else if replicas == 0
+            && let Some(Value::Array(entries)) = metadata::of(&mut new).get_mut("managedFields")
+        {
+            // A scale of none says nothing of replicas, so that nobody owns them.
+            entries.retain(|entry| entry["subresource"] != "scale");
+        }
         prepare::update(definition, "", &live, &mut new, &time);
         validate::update(definition, "", &live, &new)?;
         Ok(self.commit(call, &live, new, dry_run))
     }
+}
+
+/// Who updated the replicas that a scale leaves as they are owns them in an entry of its own, which has no time: a scale
+/// knows owners, and not since when.
+fn set_apart(object: &mut Value, pointer: &str) {
+    let path: Vec<String> = pointer.split('/').skip(1).map(|name| format!("f:{name}")).collect();
+    let place: String = path.iter().map(|name| format!("/{name}")).collect();
+    let Some(Value::Array(entries)) = metadata::of(object).get_mut("managedFields") else { return };
+    let mut apart = Vec::new();
+    entries.retain_mut(|entry| {
+        let owns = entry["fieldsV1"].pointer(&place).is_some();
+        if entry["operation"] != "Update" || entry.get("time").is_none() || !owns {
+            return true;
+        }
+        let mut own = entry.clone();
+        metadata::as_map(&mut own).remove("time");
+        own["fieldsV1"] = path.iter().rev().fold(json!({}), |below, name| json!({name: below}));
+        apart.push(own);
+        without(&mut entry["fieldsV1"], &path);
+        entry["fieldsV1"] != json!({})
+    });
+    entries.splice(0..0, apart);
+}
+
+/// Removes a field, and what held nothing else.
+fn without(fields: &mut Value, path: &[String]) {
+    let (Some((first, rest)), Value::Object(map)) = (path.split_first(), fields) else { return };
+    if let Some(below) = map.get_mut(first) {
+        without(below, rest);
+        if rest.is_empty() || *below == json!({}) {
+            map.remove(first);
+        }
+    }
+}
+
+/// A scale, if it is one.
+fn read(scale: Value, change: &Change) -> Result<Value, Failure> {
+    let read = decode(SCALE, scale, Fill::Zero).map_err(|error| {
+        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {error}");
+        change.blame(Failure::bad_request(message))
+    })?;
+    Ok(read.value)
 }
 
 /// Sets what a pointer points to, and makes the way there.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Done, Notes};
 use crate::call::Call;
+use crate::kinds::Definition;
 use crate::managed::{self, Writer};
 use crate::metadata;
 use crate::patch::Change;
@@ -22,6 +23,7 @@ pub(super) const ATTEMPTS: usize = 100;
 impl Sandbox {
     /// Puts the object in the body in the place of the stored one.
     pub(crate) async fn replace(&self, call: &Call, notes: &mut Notes) -> Done {
+        call.check_options("UpdateOptions")?;
         if call.subresource == "scale" {
             return self.write_scale(call, &Change::Replace(call.json()?), notes).await;
         }
@@ -43,18 +45,18 @@ impl Sandbox {
 
     /// Changes the stored object as the body says.
     pub(crate) async fn patch(&self, call: &Call, notes: &mut Notes) -> Done {
-        let change = Change::read(call)?;
+        Change::check_type(call)?;
+        call.check_options("PatchOptions")?;
+        let change = match Change::read(call) {
+            // A patch is read when there is something to be patched.
+            Err(failure) if !call.content_type.starts_with("application/apply-patch") => {
+                self.find(call)?;
+                return Err(failure);
+            }
+            change => change?,
+        };
         if call.subresource == "scale" {
             return self.write_scale(call, &change, notes).await;
-        }
-        if let Change::Apply(config) = &change
-            && !metadata::name(config).is_empty()
-            && metadata::name(config) != call.name
-        {
-            let (said, url) = (metadata::name(config), &call.name);
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({said}) does not match the name on the URL ({url})"
-            )));
         }
         self.change(call, &change, notes).await
     }
@@ -76,14 +78,22 @@ impl Sandbox {
         notes: &mut Notes,
     ) -> Result<Option<(u16, Arc<Value>)>, Failure> {
         let definition = &call.definition;
-        let dry_run = call.is_dry_run()?;
+        let dry_run = call.is_dry_run();
         let manager = call.manager();
         let time = self.now().rfc3339();
         let writer = Writer { manager: &manager, subresource: &call.subresource, time: &time };
         let live = match self.find(call) {
             Ok(live) => live,
-            Err(_) if matches!(change, Change::Apply(_)) && call.subresource.is_empty() => {
+            // The status of a service creates one, too.
+            Err(_)
+                if matches!(change, Change::Apply(_))
+                    && (call.subresource.is_empty() || definition.is("", "services")) =>
+            {
                 return self.create_by_apply(call, change, writer, notes).await.map(Some);
+            }
+            Err(failure) if definition.created_by_update && call.subresource.is_empty() => {
+                let Change::Replace(object) = change else { return Err(failure) };
+                return self.create_by_update(call, object.clone(), writer, notes).await.map(Some);
             }
             Err(failure) => return Err(failure),
         };
@@ -92,10 +102,26 @@ impl Sandbox {
                 let config = self.config(call, config)?;
                 let merged =
                     managed::applied(definition, Some(&live), &config, writer, call.query.flag("force"))?;
-                call.known(merged, Fill::Zero, notes)?
+                let merged = call.known(merged, Fill::Zero, notes).map_err(inconvertible)?;
+                check_name(call, &merged)?;
+                merged
             }
             change => {
-                let new = change.apply(&live, definition)?;
+                let mut new = change.apply(&live, definition)?;
+                match change {
+                    // Go reads these as what they are to be, whatever they say.
+                    Change::Strategic(_) => {
+                        metadata::set(metadata::as_map(&mut new), "kind", live.get("kind").cloned());
+                        metadata::set(
+                            metadata::as_map(&mut new),
+                            "apiVersion",
+                            live.get("apiVersion").cloned(),
+                        );
+                    }
+                    Change::Replace(_) => {}
+                    change => crate::call::check_patched(metadata::as_map(&mut new), definition)
+                        .map_err(|failure| change.blame(failure))?,
+                }
                 let new = if matches!(change, Change::Replace(_)) {
                     new
                 } else {
@@ -105,7 +131,11 @@ impl Sandbox {
                 managed::updated(definition, Some(&live), new, writer)
             }
         };
+        self.settle_namespace(call, &mut new)?;
         keep_allocated(definition, &live, &mut new);
+        if definition.is("", "pods") && call.subresource.is_empty() {
+            crate::defaults::tolerate(&mut new);
+        }
         let attributes = Attributes {
             call,
             operation: Operation::Update,
@@ -118,7 +148,7 @@ impl Sandbox {
         let mut new = new.unwrap_or_default();
 
         let unconditional = metadata::version(&new).is_empty();
-        if unconditional && definition.is_custom() {
+        if unconditional && !definition.unconditional {
             let cause =
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
             return Err(Failure::invalid(&definition.subject(&call.name), &[cause]));
@@ -178,6 +208,25 @@ impl Sandbox {
         Some(definition.serve(&stored))
     }
 
+    async fn create_by_update(
+        &self,
+        call: &Call,
+        mut object: Value,
+        writer: Writer<'_>,
+        notes: &mut Notes,
+    ) -> Done {
+        let uid = metadata::field(&object, "uid");
+        if !uid.is_empty() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Failure::conflict(&call.subject(), &why));
+        }
+        for key in ["managedFields", "resourceVersion"] {
+            metadata::of(&mut object).remove(key);
+        }
+        let object = managed::updated(&call.definition, None, object, writer);
+        self.create_object(call, object, notes).await
+    }
+
     async fn create_by_apply(
         &self,
         call: &Call,
@@ -186,7 +235,7 @@ impl Sandbox {
         notes: &mut Notes,
     ) -> Done {
         let Change::Apply(config) = change else { return Err(Failure::not_found(&call.subject())) };
-        let mut config = self.config(call, config)?;
+        let config = self.config(call, config)?;
         if !metadata::field(&config, "uid").is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -194,33 +243,42 @@ impl Sandbox {
             );
             return Err(Failure::conflict(&call.subject(), &why));
         }
-        metadata::of(&mut config).insert("name".to_owned(), call.name.as_str().into());
         let object = managed::applied(&call.definition, None, &config, writer, call.query.flag("force"))?;
-        let object = call.known(object, Fill::Zero, notes)?;
+        let mut object = call.known(object, Fill::Zero, notes).map_err(inconvertible)?;
+        self.settle_namespace(call, &mut object)?;
+        check_name(call, &object)?;
         self.create_object(call, object, notes).await
     }
 
-    /// What is applied, as far as it is known.
+    /// What is applied, if it is all known.
     fn config(&self, call: &Call, config: &Value) -> Result<Value, Failure> {
-        if call.query.get("fieldManager").is_empty() {
-            let cause = Cause::required("fieldManager", "is required for apply patch");
-            return Err(Failure::invalid(&crate::call::options_subject("PatchOptions"), &[cause]));
+        let Definition { kind, .. } = &*call.definition;
+        let expected = call.definition.api_version();
+        let said = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+        if said("apiVersion") != expected {
+            return Err(Failure::bad_request(format!(
+                "Incorrect version specified in apply patch. Specified patch version: {}, expected: {expected}",
+                said("apiVersion")
+            )));
         }
-        let (mut config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)?;
+        if said("kind") != *kind {
+            return Err(Failure::bad_request(format!(
+                "invalid object type: {expected}, Kind={}",
+                said("kind")
+            )));
+        }
+        // What a schema does not know of a custom resource is found out when fields get owners.
+        if call.definition.is_custom() {
+            return Ok(config.clone());
+        }
+        let untyped = |why: &str| {
+            let place = format!("{}/{}; {expected}, Kind={kind}", call.namespace, call.name);
+            Failure::new(500, "", format!("failed to create typed patch object ({place}): {why}"))
+        };
+        let (config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)
+            .map_err(|failure| untyped(&failure.message))?;
         if let Some(field) = unknown.first() {
-            let message = format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): .{field}: field not declared in schema",
-                call.namespace,
-                call.name,
-                call.definition.api_version(),
-                call.definition.kind
-            );
-            return Err(Failure::new(500, "", message));
-        }
-        self.settle_namespace(call, &mut config)?;
-        let fields = metadata::as_map(&mut config);
-        if fields.get("kind").is_none() || fields.get("apiVersion").is_none() {
-            return Err(Failure::bad_request("Object 'Kind' is missing in what is applied"));
+            return Err(untyped(&format!(".{field}: field not declared in schema")));
         }
         Ok(config)
     }
@@ -236,15 +294,29 @@ impl Sandbox {
             let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
             return Err(Failure::conflict(&call.subject(), &why));
         }
-        if metadata::name(new) != metadata::name(live) {
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                metadata::name(new),
-                call.name
-            )));
-        }
-        Ok(())
+        check_name(call, new)
     }
+}
+
+/// The object is the one that is asked for.
+fn check_name(call: &Call, object: &Value) -> Result<(), Failure> {
+    let (said, name) = (metadata::name(object), &call.name);
+    if said.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if said != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({said}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// An object that comes of an apply, and that Go cannot read.
+fn inconvertible(failure: Failure) -> Failure {
+    Failure::new(500, "", format!("failed to convert new object to proper version: {}", failure.message))
 }
 
 /// Whether an object is deleted, and nothing holds it.
@@ -257,7 +329,7 @@ fn is_done(call: &Call, object: &Value) -> bool {
 }
 
 /// A service keeps its addresses and ports if nobody says otherwise.
-fn keep_allocated(definition: &crate::kinds::Definition, live: &Value, new: &mut Value) {
+fn keep_allocated(definition: &Definition, live: &Value, new: &mut Value) {
     if !definition.is("", "services") || new["spec"]["type"] == "ExternalName" {
         return;
     }
@@ -268,6 +340,13 @@ fn keep_allocated(definition: &crate::kinds::Definition, live: &Value, new: &mut
         {
             spec.insert(key.to_owned(), value.clone());
         }
+    }
+    // Who changes the one address changes the list of all.
+    if spec.get("clusterIP") != live["spec"].get("clusterIP")
+        && spec.get("clusterIPs") == live["spec"].get("clusterIPs")
+        && let Some(address) = spec.get("clusterIP").cloned()
+    {
+        spec.insert("clusterIPs".to_owned(), json!([address]));
     }
     if spec.get("type").is_some_and(|kind| kind == "ClusterIP") {
         return;
