@@ -33,24 +33,33 @@ impl Embedded {
     /// If the sandbox does not answer.
     pub async fn start(default_mode: Mode) -> Result<Self> {
         let sandbox = Sandbox::default();
-        let client = sandbox.client(&User::admin(SELF));
-        let settings = Settings {
-            own_users: [SELF.to_owned()].into(),
-            default_mode,
-            salt: Cluster::salt(&client).await.context("the sandbox does not answer")?,
-            ..Settings::default()
-        };
-        let cluster = Cluster::new(client.clone(), client, settings);
-        tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
-        tokio::spawn(cluster.clone().record());
-        let mut ticks = tokio::time::interval(Duration::from_millis(5));
-        while !cluster.is_synced() {
-            ticks.tick().await;
-        }
-        sandbox.add_admission(Arc::new(Gate(cluster)));
+        embed(&sandbox, default_mode).await?;
         let running = sandbox.run(standard());
         Ok(Self { sandbox, _running: running })
     }
+}
+
+/// Puts Kausality into the admission of a sandbox.
+///
+/// # Errors
+/// If the sandbox does not answer.
+pub async fn embed(sandbox: &Sandbox, default_mode: Mode) -> Result<()> {
+    let client = sandbox.client(&User::admin(SELF));
+    let settings = Settings {
+        own_users: [SELF.to_owned()].into(),
+        default_mode,
+        salt: Cluster::salt(&client).await.context("the sandbox does not answer")?,
+        ..Settings::default()
+    };
+    let cluster = Cluster::new(client.clone(), client, settings);
+    tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
+    tokio::spawn(cluster.clone().record());
+    let mut ticks = tokio::time::interval(Duration::from_millis(5));
+    while !cluster.is_synced() {
+        ticks.tick().await;
+    }
+    sandbox.add_admission(Arc::new(Gate(cluster)));
+    Ok(())
 }
 
 /// Kausality, asked directly.
