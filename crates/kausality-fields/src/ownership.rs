@@ -215,8 +215,14 @@ impl<C> Rules<C> {
             if !refused.is_empty() {
                 conflicts.insert(id.clone(), refused);
             }
-            let fields = claim.fields.difference(&taken).difference(&change.removed);
-            left.insert(id, Claim { fields, ..claim });
+            let Claim { mut fields, api_version, applied } = claim;
+            if !taken.is_empty() {
+                fields = fields.difference(&taken);
+            }
+            if !change.removed.is_empty() {
+                fields = fields.difference(&change.removed);
+            }
+            left.insert(id, Claim { fields, api_version, applied });
         }
         if !conflicts.is_empty() {
             return Err(OwnershipError::Conflicts(Conflicts(conflicts)));
@@ -255,7 +261,10 @@ impl<C> Rules<C> {
 
     /// Of these fields, those whose ownership is kept.
     fn kept(&self, version: &str, fields: FieldSet) -> FieldSet {
-        self.ignored.get(version).map_or(fields.clone(), |filter| filter.of(&fields))
+        match self.ignored.get(version) {
+            Some(filter) => filter.of(&fields),
+            None => fields,
+        }
     }
 
     /// Claims as they are under the types of today. Those of a version that is gone are dropped.
@@ -271,8 +280,9 @@ impl<C> Rules<C> {
         let mut reconciled = Managers::new();
         for (id, claim) in managers {
             if let Some(live) = convert::known(&self.versions, live, &claim.api_version)? {
-                let fields = live.of.reconcile(&claim.fields)?;
-                reconciled.insert(id, Claim { fields, ..claim });
+                let Claim { fields, api_version, applied } = claim;
+                let fields = live.of.reconcile(fields)?;
+                reconciled.insert(id, Claim { fields, api_version, applied });
             }
         }
         Ok(reconciled)

@@ -168,6 +168,10 @@ impl FieldSet {
         self.nodes.iter().map(|node| &node.step)
     }
 
+    pub(crate) fn into_nodes(self) -> Vec<Node> {
+        self.nodes
+    }
+
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
     }

@@ -29,6 +29,8 @@ const MAX_DEPTH: usize = crate::fieldsv1::MAX_DEPTH;
 pub struct Type<'s> {
     schema: &'s Schema,
     of: &'s TypeRef,
+    /// The way to a field that is as good as not there.
+    hidden: &'s [&'s str],
 }
 
 /// What makes a value invalid, and where.
@@ -78,7 +80,13 @@ pub enum Keys {
 impl<'s> Type<'s> {
     /// The type that is used so in a schema.
     pub fn new(schema: &'s Schema, of: &'s TypeRef) -> Self {
-        Self { schema, of }
+        Self { schema, of, hidden: &[] }
+    }
+
+    /// The same type without the field at the end of this way, for [`validate`](Self::validate) and
+    /// [`compare`](Self::compare): they need no copy of a value that has it.
+    pub(crate) fn hiding(self, way: &'s [&'s str]) -> Self {
+        Self { hidden: way, ..self }
     }
 
     /// The schema.
@@ -136,7 +144,7 @@ impl<'s> Type<'s> {
     }
 
     /// The same set, as it is after parts of the type have become atomic.
-    pub(crate) fn reconcile(self, set: &FieldSet) -> Result<FieldSet, Fault> {
+    pub(crate) fn reconcile(self, set: FieldSet) -> Result<FieldSet, Fault> {
         reconcile::reconcile(self, set)
     }
 
@@ -167,15 +175,23 @@ impl<'s> Type<'s> {
         self.shape(narrowed(self.resolve()?, Some(value)))
     }
 
+    fn hides(self, name: &str) -> bool {
+        self.hidden == [name]
+    }
+
     fn field(self, map: ResolvedMap<'s>, name: &str) -> Result<Self, Fault> {
+        let hidden = match self.hidden {
+            [first, rest @ ..] if *first == name => rest,
+            _ => &[],
+        };
         match map.field(name) {
-            Some(of) => Ok(Self { of, ..self }),
+            Some(of) => Ok(Self { of, hidden, ..self }),
             None => Err(Fault::from(Invalid::Undeclared).below(field(name))),
         }
     }
 
     fn item(self, list: ResolvedList<'s>) -> Self {
-        Self { of: list.element, ..self }
+        Self { of: list.element, hidden: &[], ..self }
     }
 }
 

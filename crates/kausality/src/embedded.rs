@@ -68,9 +68,7 @@ impl Embedded {
         let sandbox = Sandbox::builder().rbac(setup.rbac).build();
         let beside = match setup.admission {
             Way::Library => {
-                let client = sandbox.client(&User::admin(SELF));
-                let cluster = cluster(&client, client.clone(), setup.default_mode).await?;
-                sandbox.add_admission(Arc::new(Gate(cluster)));
+                embed(&sandbox, setup.default_mode).await?;
                 None
             }
             Way::Webhook => {
@@ -105,6 +103,17 @@ async fn cluster(client: &Client, fresh: Client, default_mode: Mode) -> Result<A
 /// Whether a group is one of custom resources that are looked at.
 fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && group != kausality_api::GROUP
+}
+
+/// Puts Kausality into the admission of a sandbox.
+///
+/// # Errors
+/// If the sandbox does not answer.
+pub async fn embed(sandbox: &Sandbox, default_mode: Mode) -> Result<()> {
+    let client = sandbox.client(&User::admin(SELF));
+    let cluster = cluster(&client, client.clone(), default_mode).await?;
+    sandbox.add_admission(Arc::new(Gate(cluster)));
+    Ok(())
 }
 
 /// Kausality, asked directly.

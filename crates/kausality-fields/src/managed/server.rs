@@ -9,9 +9,13 @@ use crate::typed::{Duplicates, Fault, Type, same};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// Who owns what was there before anybody applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The way to the entries of an object.
+const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
 
 /// The API server, as far as it keeps the entries of one kind.
 ///
@@ -90,17 +94,27 @@ impl<'s, C: Convert<'s>> Server<'s, C> {
         new: &Value,
         request: &Request<'_>,
     ) -> Result<Served, ServerError> {
+        let entries = self.entries(live, new, request)?;
+        Ok(Served { object: without_entries(new).into_owned(), entries })
+    }
+
+    /// The entries that are stored with `new` when it is written in place of `live`, or as a new object.
+    pub fn entries(
+        &self,
+        live: Option<&Value>,
+        new: &Value,
+        request: &Request<'_>,
+    ) -> Result<Vec<Entry>, ServerError> {
         let before = live.unwrap_or(&self.empty);
         let state = state_of_update(before, new, request);
-        let object = without_entries(new).into_owned();
-        let exists =
-            before.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
+        let uid = before.get("metadata").and_then(|metadata| metadata.get("uid")).and_then(Value::as_str);
+        let exists = uid.is_some_and(|uid| !uid.is_empty());
         // Who has no entries has asked for none: they come back with the first apply.
         if state.managers.is_empty() && exists {
-            return Ok(Served { object, entries: Vec::new() });
+            return Ok(Vec::new());
         }
-        let state = self.updated(&without_entries(before), &object, state, request)?;
-        Ok(settled(live, Served { object, entries: state.into_entries() }))
+        let state = self.updated(before, new, state, request)?;
+        Ok(settled(live, new, state.into_entries()))
     }
 
     /// What is stored when `config` is applied to `live`, or as a new object.
@@ -128,7 +142,7 @@ impl<'s, C: Convert<'s>> Server<'s, C> {
         let mut state = State::of(entries);
         if state.managers.is_empty() {
             let first = Request { manager: BEFORE_FIRST_APPLY, ..*request };
-            state = self.updated(&without_entries(&self.empty), &before, state, &first)?;
+            state = self.updated(&self.empty, &before, state, &first)?;
         }
         let attempt = self.applied(&before, config, state.clone(), request, force);
         let (mut object, state) = match attempt {
@@ -149,7 +163,8 @@ impl<'s, C: Convert<'s>> Server<'s, C> {
         if request.manager == last_applied::KUBECTL {
             last_applied::refresh(&mut object, config);
         }
-        Ok(settled(live, Served { object, entries: state.into_entries() }))
+        let entries = settled(live, &object, state.into_entries());
+        Ok(Served { object, entries })
     }
 
     /// The entries after an update. What changed goes to whoever asked, in an entry that is as old as the request.
@@ -160,8 +175,9 @@ impl<'s, C: Convert<'s>> Server<'s, C> {
         mut state: State,
         request: &Request<'_>,
     ) -> Result<State, ServerError> {
-        let live = typed(live, self.of, Duplicates::Allowed)?;
-        let new = typed(new, self.of, Duplicates::Allowed)?;
+        let of = self.of.hiding(&ENTRIES);
+        let live = typed(live, of, Duplicates::Allowed)?;
+        let new = typed(new, of, Duplicates::Allowed)?;
         // A name that no entry has, so that fields the manager owns already are seen to change hands too.
         let current = Identity {
             manager: String::new(),
@@ -259,7 +275,7 @@ fn is_reset(object: &Value) -> bool {
 }
 
 fn entries_in(object: &Value) -> Option<&Value> {
-    object.pointer("/metadata/managedFields").filter(|entries| !entries.is_null())
+    object.get(ENTRIES[0])?.get(ENTRIES[1]).filter(|entries| !entries.is_null())
 }
 
 fn without_entries(object: &Value) -> Cow<'_, Value> {
@@ -275,14 +291,14 @@ fn without_entries(object: &Value) -> Cow<'_, Value> {
 /// Takes from an entry what is never owned.
 fn strip(state: &mut State, id: &Identity) {
     if let Some(claim) = state.managers.get_mut(id) {
-        claim.fields = claim.fields.difference(&never_owned());
+        claim.fields = claim.fields.difference(&NEVER_OWNED);
         if claim.fields.is_empty() {
             state.managers.remove(id);
         }
     }
 }
 
-fn never_owned() -> FieldSet {
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     const METADATA: [&str; 9] = [
         "name",
         "namespace",
@@ -297,19 +313,37 @@ fn never_owned() -> FieldSet {
     let path = |names: &[&str]| names.iter().map(|name| Step::Field((*name).to_owned())).collect::<Path>();
     let top = ["apiVersion", "kind", "metadata"].into_iter().map(|name| path(&[name]));
     top.chain(METADATA.into_iter().map(|name| path(&["metadata", name]))).collect()
-}
+});
 
 /// If nothing but times differs from what is there, what is there stays: a write that changes nothing leaves no trace.
-fn settled(live: Option<&Value>, served: Served) -> Served {
-    let Some(live) = live else { return served };
-    let Some(Ok(entries)) = entries_in(live).map(decode_value) else { return served };
-    let timeless = |entries: &[Entry]| -> Vec<Entry> {
-        entries.iter().map(|entry| Entry { time: None, ..entry.clone() }).collect()
+fn settled(live: Option<&Value>, object: &Value, entries: Vec<Entry>) -> Vec<Entry> {
+    let Some(live) = live.filter(|live| same_but_entries(live, object)) else { return entries };
+    let Some(Ok(before)) = entries_in(live).map(decode_value) else { return entries };
+    let alike = |(one, other): (&Entry, &Entry)| {
+        let Entry { manager, operation, api_version, time: _, fields, subresource } = one;
+        (manager, operation, api_version, fields, subresource)
+            == (&other.manager, &other.operation, &other.api_version, &other.fields, &other.subresource)
     };
-    let unchanged = entries.len() == served.entries.len()
-        && timeless(&entries) == timeless(&served.entries)
-        && same(&without_entries(live), &served.object);
-    if unchanged { Served { entries, ..served } } else { served }
+    let unchanged = before.len() == entries.len() && before.iter().zip(&entries).all(alike);
+    if unchanged { before } else { entries }
+}
+
+/// Whether two objects are the same, whatever their entries.
+fn same_but_entries(one: &Value, other: &Value) -> bool {
+    let [Value::Object(one), Value::Object(other)] = [one, other] else { return same(one, other) };
+    let within = |name: &str, one: &Value, other: &Value| match (one, other) {
+        (Value::Object(one), Value::Object(other)) if name == ENTRIES[0] => {
+            let kept = |(name, _): &(&String, &Value)| *name != ENTRIES[1];
+            one.iter().filter(kept).count() == other.iter().filter(kept).count()
+                && one
+                    .iter()
+                    .filter(kept)
+                    .all(|(name, one)| other.get(name).is_some_and(|other| same(one, other)))
+        }
+        _ => same(one, other),
+    };
+    one.len() == other.len()
+        && one.iter().all(|(name, one)| other.get(name).is_some_and(|other| within(name, one, other)))
 }
 
 impl From<Fault> for ServerError {

@@ -82,6 +82,12 @@ fn walk(of: Type<'_>, old: Option<&Value>, new: Option<&Value>, depth: usize) ->
     Ok(at.found)
 }
 
+/// Whether both are there and the same, so that nothing below can differ. Most of an object stays as it is when it is
+/// written.
+fn alike(old: Option<&Value>, new: Option<&Value>) -> bool {
+    old.zip(new).is_some_and(|(old, new)| same(old, new))
+}
+
 /// One place in both values.
 struct Place<'v, 's> {
     of: Type<'s>,
@@ -136,7 +142,13 @@ impl<'s> Place<'_, 's> {
         let kept = old.into_iter().flatten().map(|(name, value)| (name, Some(value)));
         for (name, old) in kept.chain(added.map(|(name, _)| (name, None))) {
             let new = new.and_then(|new| new.get(name));
-            self.step(field(name), self.of.field(map, name)?, old, new)?;
+            if self.of.hides(name) {
+                continue;
+            }
+            let of = self.of.field(map, name)?;
+            if !alike(old, new) {
+                self.step(field(name), of, old, new)?;
+            }
         }
         Ok(())
     }
@@ -151,7 +163,12 @@ impl<'s> Place<'_, 's> {
         let of = self.of.item(list);
         for (step, [old, new]) in by_step {
             match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.step(step, of, old.first().copied(), new.first().copied())?,
+                ([] | [_], [] | [_]) => {
+                    let (old, new) = (old.first().copied(), new.first().copied());
+                    if !alike(old, new) {
+                        self.step(step, of, old, new)?;
+                    }
+                }
                 // Items that share an identity are one leaf. It comes or goes with the parts of a single item.
                 ([_, _, ..], [_, _, ..]) => {
                     let alike =

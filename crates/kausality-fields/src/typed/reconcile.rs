@@ -7,46 +7,47 @@ use crate::set::{FieldSet, Node};
 
 /// Who owned parts of what is atomic by now owns all of it. The other way round nothing changes: who owned the whole
 /// goes on owning the field alone.
-pub(super) fn reconcile(of: Type<'_>, set: &FieldSet) -> Result<FieldSet, Fault> {
-    let mut nodes = Vec::with_capacity(set.nodes().len());
-    match of.shape(of.resolve()?)? {
+pub(super) fn reconcile(of: Type<'_>, set: FieldSet) -> Result<FieldSet, Fault> {
+    let nodes = match of.shape(of.resolve()?)? {
         Shape::Map(map) if map.relationship == Relationship::Separable && !is_deduced(map) => {
-            for node in set.nodes() {
-                let child = match &node.step {
-                    Step::Field(name) => map.field(name),
-                    _ => map.element,
-                };
-                nodes.push(match child {
-                    Some(child) => reconcile_node(Type { of: child, ..of }, node)?,
-                    // Of a field that the type does not have, nothing is known.
-                    None => node.clone(),
-                });
-            }
+            let child = |node: &Node| match &node.step {
+                Step::Field(name) => map.field(name),
+                _ => map.element,
+            };
+            let reconciled = |node: Node| match child(&node) {
+                Some(child) => reconcile_node(Type { of: child, ..of }, node),
+                // Of a field that the type does not have, nothing is known.
+                None => Ok(node),
+            };
+            set.into_nodes().into_iter().map(reconciled).collect::<Result<_, _>>()?
         }
         Shape::List(list) if list.relationship == Relationship::Separable => {
-            for node in set.nodes() {
-                nodes.push(reconcile_node(of.item(list), node)?);
-            }
+            let reconciled = |node| reconcile_node(of.item(list), node);
+            set.into_nodes().into_iter().map(reconciled).collect::<Result<_, _>>()?
         }
-        _ => return Ok(set.clone()),
-    }
+        _ => return Ok(set),
+    };
     Ok(FieldSet::of_nodes(nodes))
 }
 
-fn reconcile_node(of: Type<'_>, node: &Node) -> Result<Node, Fault> {
+fn reconcile_node(of: Type<'_>, mut node: Node) -> Result<Node, Fault> {
     if node.below.is_empty() {
-        return Ok(node.clone());
+        return Ok(node);
     }
-    let atomic = match of.shape(of.resolve()?).map_err(|fault| fault.below(node.step.clone()))? {
-        Shape::Map(map) => map.relationship == Relationship::Atomic && !is_deduced(map),
-        Shape::List(list) => list.relationship == Relationship::Atomic,
-        Shape::Scalar(_) => false,
-    };
-    if atomic {
-        return Ok(Node { step: node.step.clone(), member: true, below: FieldSet::new() });
+    let below = std::mem::take(&mut node.below);
+    let reconciled = of.resolve().and_then(|resolved| of.shape(resolved)).and_then(|shape| {
+        let atomic = match shape {
+            Shape::Map(map) => map.relationship == Relationship::Atomic && !is_deduced(map),
+            Shape::List(list) => list.relationship == Relationship::Atomic,
+            Shape::Scalar(_) => false,
+        };
+        if atomic { Ok(None) } else { reconcile(of, below).map(Some) }
+    });
+    match reconciled {
+        Ok(Some(below)) => Ok(Node { below, ..node }),
+        Ok(None) => Ok(Node { member: true, ..node }),
+        Err(fault) => Err(fault.below(node.step)),
     }
-    let below = reconcile(of, &node.below).map_err(|fault| fault.below(node.step.clone()))?;
-    Ok(Node { below, ..node.clone() })
 }
 
 /// What a value of no known type is made of says nothing about its past.

@@ -355,7 +355,7 @@ fn sets_of_deduced_values_are_not_reconciled() {
     ] {
         let map = map_of(element, Relationship::Separable);
         let of = TypeRef::Inline(Box::new(Atom { map: Some(map), ..Atom::default() }));
-        assert_eq!(Type::new(&schema, &of).reconcile(&set).unwrap().to_fields_v1(), expected);
+        assert_eq!(Type::new(&schema, &of).reconcile(set.clone()).unwrap().to_fields_v1(), expected);
     }
 }
 

@@ -17,6 +17,9 @@ pub(super) fn validate(
         (_, Value::Null) => Ok(()),
         (Shape::Scalar(kind), value) => scalar(kind, value).map_err(Fault::from),
         (Shape::Map(map), Value::Object(fields)) => fields.iter().try_for_each(|(name, value)| {
+            if of.hides(name) {
+                return Ok(());
+            }
             validate(of.field(map, name)?, value, duplicates, depth).map_err(|fault| fault.below(field(name)))
         }),
         (Shape::List(list), Value::Array(items)) => {

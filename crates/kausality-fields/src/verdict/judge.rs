@@ -125,7 +125,9 @@ fn read(
         return Err(Unknown::OtherVersion(entry()));
     }
     match of {
-        Some(of) => of.reconcile(fields).map_err(|fault| Unknown::Misfit(format!("{}: {fault}", entry()))),
+        Some(of) => {
+            of.reconcile(fields.clone()).map_err(|fault| Unknown::Misfit(format!("{}: {fault}", entry())))
+        }
         None => Ok(fields.clone()),
     }
 }
