@@ -17,7 +17,7 @@ use crate::{
     clock::left_until,
     cluster::{Cluster, api},
     index::Sight,
-    kinds::UnknownKind,
+    kinds::{Kind, UnknownKind},
     pending::{Annotations, Until, Waiting},
 };
 
@@ -130,7 +130,8 @@ impl Cluster {
     }
 
     /// Writes what waits for one object, unless it shows there already. Tells whether nothing is left to do.
-    async fn record_one(&self, uid: &str, Waiting { object, annotations, generation, .. }: &Waiting) -> bool {
+    async fn record_one(&self, uid: &str, waiting: &Waiting) -> bool {
+        let Waiting { object, annotations, .. } = waiting;
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = match kind {
             Ok(kind) => kind,
@@ -142,19 +143,25 @@ impl Cluster {
         };
         // Whatever is its own parent's child only is not watched for this alone.
         let seen = self.watched(&kind).map(|index| index.look(&object.namespace, &object.name, uid));
-        let stored = match seen {
+        let mut stored = match seen {
             Some(Sight::Here(stored)) => Some(stored),
             Some(Sight::Departed) => None,
-            Some(Sight::Unseen | Sight::Blind) | None => {
-                match self.read(&kind, &object.namespace, &object.name).await {
-                    Ok(stored) => stored.filter(|stored| stored.uid == uid).map(Arc::new),
-                    Err(_) => return false,
-                }
-            }
+            Some(Sight::Unseen | Sight::Blind) | None => match self.reread(&kind, object, uid).await {
+                Ok(stored) => stored,
+                Err(_) => return false,
+            },
         };
+        let holds = |stored: &Arc<Summary>| waiting.holds(&self.pending.over(stored.clone()));
+        if stored.as_ref().is_some_and(|stored| !holds(stored)) {
+            // The watch may lag behind, or the status never came to be.
+            stored = match self.reread(&kind, object, uid).await {
+                Ok(stored) => stored,
+                Err(_) => return false,
+            };
+        }
         let mut current = annotations.clone();
         let kept = stored.is_none_or(|stored| {
-            if stored.generation != *generation {
+            if !holds(&stored) {
                 current.remove(SETTLED);
             }
             current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
@@ -164,6 +171,17 @@ impl Cluster {
             self.pending.done(uid, Until::Quiet, annotations);
         }
         done
+    }
+
+    /// The object of a uid as the API server has it.
+    async fn reread(
+        &self,
+        kind: &Kind,
+        object: &ObjectId,
+        uid: &str,
+    ) -> Result<Option<Arc<Summary>>, String> {
+        let stored = self.read(kind, &object.namespace, &object.name).await?;
+        Ok(stored.filter(|stored| stored.uid == uid).map(Arc::new))
     }
 
     /// Writes what a `scale` did once it has happened: earlier, the write would make it fail. Goes on until nothing is

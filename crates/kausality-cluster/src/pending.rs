@@ -12,8 +12,9 @@ use std::{
 use kausality_api::{
     annotation::{CONTROLLERS, SETTLED},
     identity::{Hashes, UserHash},
+    policy::Settle,
 };
-use kausality_core::{Summary, review, summary::ObjectId};
+use kausality_core::{Summary, review, settle, summary::ObjectId};
 use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
@@ -46,6 +47,9 @@ pub(crate) struct Waiting {
     pub annotations: Annotations,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
+    /// Whether the object has been seen as steady as a mark says. A review is no proof of storage: the status that was
+    /// reviewed may never have come to be.
+    proven: bool,
     /// When the first of them came.
     first: Instant,
     /// When the last of them came, or their object was last written to.
@@ -57,13 +61,23 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The annotations that hold for the object at this generation: a change of intent takes the mark off, also one
-    /// back to the intent that it speaks of.
-    fn holding_at(&self, generation: Option<i64>) -> impl Iterator<Item = (&String, &Option<String>)> {
-        let void = move |key: &str, value: &Option<String>| {
-            key == SETTLED && value.is_some() && generation != self.generation
-        };
-        self.annotations.iter().filter(move |(key, value)| !void(key, value))
+    /// Whether its mark, if it has one, shows on the object as it will be.
+    pub(crate) fn holds(&self, dressed: &Summary) -> bool {
+        match self.annotations.get(SETTLED) {
+            Some(Some(mark)) => dressed.annotation(SETTLED) == Some(mark),
+            _ => true,
+        }
+    }
+
+    /// The annotations that hold whatever has become of the object.
+    fn plain(&self) -> impl Iterator<Item = (&String, &Option<String>)> {
+        self.annotations.iter().filter(|(key, value)| *key != SETTLED || value.is_none())
+    }
+
+    /// The mark that the object has at this generation: a change of intent takes it off, also one back to the intent
+    /// that it speaks of.
+    fn mark_at(&self, generation: Option<i64>) -> Option<&str> {
+        self.annotations.get(SETTLED).filter(|_| generation == self.generation)?.as_deref()
     }
 }
 
@@ -88,6 +102,7 @@ impl Pending {
             object: object.clone(),
             annotations: Annotations::new(),
             generation,
+            proven: false,
             first: Instant::now(),
             since: Instant::now(),
             failures: 0,
@@ -95,6 +110,7 @@ impl Pending {
         });
         if entry.generation != generation {
             entry.annotations.remove(SETTLED);
+            entry.proven = false;
         }
         for (key, value) in annotations {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
@@ -130,24 +146,45 @@ impl Pending {
             return summary;
         }
         let mut dressed = Summary::clone(&summary);
-        for (key, value) in waiting.iter().flat_map(|waiting| waiting.holding_at(summary.generation)) {
+        for (key, value) in waiting.iter().flat_map(Waiting::plain) {
             dressed.annotate(key, value.as_deref());
+        }
+        if let Some(mark) = self.proven(&waiting, &dressed) {
+            dressed.annotate(SETTLED, Some(mark));
         }
         Arc::new(dressed)
     }
 
+    /// The mark among what waits for an object, if the object has been seen that steady: now, or earlier.
+    fn proven<'w>(&self, waiting: &'w [Waiting], dressed: &Summary) -> Option<&'w str> {
+        let (waiting, mark) =
+            waiting.iter().find_map(|waiting| Some((waiting, waiting.mark_at(dressed.generation)?)))?;
+        if !waiting.proven {
+            if !settle::of(dressed, Settle::Steady).is_settled() {
+                return None;
+            }
+            if let Some(entry) = self.lock().get_mut(&(dressed.uid.clone(), Until::Quiet)) {
+                entry.proven |= entry.generation == dressed.generation;
+            }
+        }
+        Some(mark)
+    }
+
     /// Gives a review's copy of an object the annotations that wait for it.
     pub(crate) fn dress(&self, object: &mut review::Object<'_>) {
-        let generation = object.metadata.generation;
         let waiting = self.all(&object.metadata.uid);
-        if !waiting.is_empty() {
-            self.stir(&object.metadata.uid);
+        if waiting.is_empty() {
+            return;
         }
-        for (key, value) in waiting.iter().flat_map(|waiting| waiting.holding_at(generation)) {
+        self.stir(&object.metadata.uid);
+        for (key, value) in waiting.iter().flat_map(Waiting::plain) {
             match value {
                 Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
                 None => object.metadata.annotations.remove(key),
             }
+        }
+        if let Some(mark) = self.proven(&waiting, &Summary::of(object)) {
+            object.metadata.annotations.set(SETTLED.to_owned(), mark.to_owned());
         }
     }
 

@@ -2,18 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::Method;
 use kausality_sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use crate::{
     OPERATOR,
     oracle::{Oracle, Steady, Version},
-    people::{Kind, People},
+    people::{Kind, People, url},
     replicas::Replicas,
 };
 
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Another number of replicas than anybody ever set: a Deployment whose ReplicaSet somebody has scaled by hand to just what
+/// the Deployment comes to want takes that for a change of scale that is under way, for ever, and rolls nothing out. So
+/// does a real one.
+const FINAL_SIZE: u64 = 4;
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_secs(5);
@@ -42,13 +48,19 @@ pub(crate) async fn converges(
     for nested in people.list("deployments").await {
         let name = nested["metadata"]["name"].as_str().unwrap_or_default();
         let none = json!({"metadata": {"annotations": {"kausality.io/freeze": null, "kausality.io/rejections": null}}});
-        people.send("alice", http::Method::PATCH, &crate::people::url("deployments", name), &none).await;
+        people.send("alice", Method::PATCH, &url("deployments", name), &none).await;
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    for (nth, root) in people.roots.iter().enumerate() {
-        let code = people.change("alice", *root, &format!("final {nth}"), 2).await;
-        if code != 200 && code != 404 {
-            oracle.violation(format_args!("{root} cannot be changed any more: {code}"));
+    // Whatever nobody owns: also what was orphaned.
+    for (kind, resource) in [(Kind::Stack, "stacks"), (Kind::Deployment, "deployments")] {
+        for object in people.list(resource).await {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if object["metadata"]["ownerReferences"].is_null() {
+                let code = people.change("alice", kind, &url(resource, name), "final", FINAL_SIZE).await;
+                if code != 200 {
+                    oracle.violation(format_args!("{name} cannot be changed any more: {code}"));
+                }
+            }
         }
     }
     let looks = PATIENCE.as_secs() / LOOK.as_secs();

@@ -150,15 +150,15 @@ impl People {
         self.send("alice", Method::POST, &url(resource, ""), &body).await.0
     }
 
-    /// Changes what a root is for.
-    pub(crate) async fn change(&self, who: &str, root: Root, color: &str, size: u64) -> u16 {
-        let spec = match root.kind {
+    /// Changes what an object is for.
+    pub(crate) async fn change(&self, who: &str, kind: Kind, at: &str, color: &str, size: u64) -> u16 {
+        let spec = match kind {
             Kind::Stack => json!({"color": color, "size": size}),
             Kind::Deployment => {
                 json!({"replicas": size, "template": {"metadata": {"annotations": {"color": color}}}})
             }
         };
-        self.patch(who, &root.url(), &json!({ "spec": spec })).await
+        self.patch(who, at, &json!({ "spec": spec })).await
     }
 
     /// Takes back all orders that hold something up.
@@ -193,7 +193,7 @@ impl People {
             0..25 => {
                 let colors = ["red", "green", "blue"];
                 let color = self.dice.pick(&colors).copied().unwrap_or_default();
-                self.change(who, root, color, 1 + self.dice.below(2)).await;
+                self.change(who, root.kind, &root.url(), color, 1 + self.dice.below(2)).await;
             }
             25..33 => {
                 let scale = json!({"spec": {"replicas": 1 + self.dice.below(3)}});

@@ -27,7 +27,7 @@ fn check_waiting<const N: usize>(pending: &Pending, expected: [(&str, Option<&st
 
 fn text(generation: i64) -> String {
     format!(
-        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"stored","{TRACE}":"stored"}}}}}}"#
+        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"stored","{TRACE}":"stored"}}}},"status":{{"observedGeneration":{generation}}}}}"#
     )
 }
 
@@ -215,4 +215,24 @@ fn what_was_written_goes_and_what_came_meanwhile_stays() {
     pending.done("u", Until::Quiet, &left.annotations);
     assert!(pending.get("u", Until::Quiet).is_none());
     assert!(note(&pending, 1, TRACE, Some("c")), "the next note is the first");
+}
+
+/// The object "u" at generation 1, with the status that is stored.
+fn with_status(status: &str) -> Arc<Summary> {
+    let text = format!(r#"{{"metadata":{{"uid":"u","generation":1}},"status":{status}}}"#);
+    Arc::new(Summary::of(&Object::parse(&text).unwrap()))
+}
+
+#[test]
+fn a_mark_holds_once_the_status_that_it_speaks_of_has_been_seen() {
+    let pending = Pending::default();
+    note(&pending, 1, SETTLED, Some("mark"));
+    let mark = |status: &str| pending.over(with_status(status)).annotation(SETTLED).map(ToOwned::to_owned);
+    let (busy, done) = (r#"{"observedGeneration":0}"#, r#"{"observedGeneration":1}"#);
+    assert_eq!(mark(busy), None, "the status that was reviewed may never have been stored");
+    assert_eq!(mark(done).as_deref(), Some("mark"));
+    assert_eq!(mark(busy).as_deref(), Some("mark"), "however its status flaps afterwards");
+    note(&pending, 2, SETTLED, Some("two"));
+    note(&pending, 1, SETTLED, Some("mark"));
+    assert_eq!(mark(busy), None, "another change of intent came between");
 }
