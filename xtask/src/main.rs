@@ -5,6 +5,7 @@
 mod check;
 mod control_plane;
 mod cost;
+mod plant;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Plant known bugs in a copy of the tree, and fail if simulation does not find each of them.
+    Plant,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -31,5 +34,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run(),
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),
+        Command::Plant => plant::run(),
     }
 }

@@ -95,7 +95,9 @@ async fn unfinished(people: &People, oracle: &Oracle) -> Option<String> {
         };
         let settings = people.list("configmaps").await;
         let settings = settings.iter().find(|child| child["metadata"]["name"] == named("-settings"));
-        if settings.map(|child| &child["data"]["color"]) != Some(&stack["spec"]["color"]) {
+        // One that was orphaned before belongs to nobody, and is in the way of nobody else's.
+        let settings = settings.filter(|child| !child["metadata"]["ownerReferences"].is_null());
+        if settings.is_some_and(|child| child["data"]["color"] != stack["spec"]["color"]) {
             return Some(format!("the ConfigMap of {root} is not as it wants it"));
         }
     }

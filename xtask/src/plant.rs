@@ -1,0 +1,172 @@
+//! Bugs that are planted to see that simulation finds them.
+//!
+//! Each is a change of a copy of the tree; the product itself knows nothing of them.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A bug.
+struct Plant {
+    name: &'static str,
+    file: &'static str,
+    /// What is there, once.
+    right: &'static str,
+    /// What is put in its place.
+    wrong: &'static str,
+}
+
+const PLANTS: &[Plant] = &[
+    Plant {
+        name: "the live confirmation is skipped",
+        file: "crates/kausality-cluster/src/admission.rs",
+        right: "if must_confirm(&decision) {\n            known = self.know(&review.request, Freshness::Live",
+        wrong: "if false {\n            known = self.know(&review.request, Freshness::Live",
+    },
+    Plant {
+        name: "an approval is consumed after the answer",
+        file: "crates/kausality-cluster/src/admission.rs",
+        right: "while let Err(why) = self.consume(&decision, until).await {",
+        wrong: "let (later, approved) = (self.clone(), decision.clone());
+        tokio::spawn(async move { later.consume(&approved, until).await });
+        while let Err(why) = Ok::<(), crate::effects::Unwritten>(()) {",
+    },
+    Plant {
+        name: "a stale mark is trusted",
+        file: "crates/kausality-core/src/settle.rs",
+        right: "parent.annotation(annotation::SETTLED).and_then(IntentHash::parse) == Some(parent.intent)",
+        wrong: "parent.annotation(annotation::SETTLED).and_then(IntentHash::parse).is_some()",
+    },
+    Plant {
+        name: "Kausality reverts its own writes",
+        file: "crates/kausality-core/src/class.rs",
+        right: "if settings.own_users.contains(&*request.user_info.username) {",
+        wrong: "if false && settings.own_users.contains(&*request.user_info.username) {",
+    },
+    Plant {
+        name: "observedGeneration counts as settled",
+        file: "crates/kausality-core/src/settle.rs",
+        right: "if rule == Settle::ObservedGeneration {",
+        wrong: "if rule == Settle::ObservedGeneration || rule == Settle::Steady {",
+    },
+];
+
+/// What a failing simulation prints before the seed that fails.
+const FOUND: &str = "plays it again";
+
+/// Plants each bug, and fails if simulation does not find one of them.
+pub(crate) fn run() -> Result<ExitCode> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let bed = target.join("plants");
+    let (tree, built) = (bed.join("tree"), bed.join("target"));
+    copy_tree(&tree)?;
+    copy_dependencies(&target, &built)?;
+    let built = fs::canonicalize(&built)?;
+    let mut out = std::io::stdout();
+    let mut missed = 0;
+    for plant in PLANTS {
+        let file = tree.join(plant.file);
+        let right = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        ensure!(
+            right.matches(plant.right).count() == 1,
+            "{}: what \"{}\" replaces is not there once any more: bring xtask/src/plant.rs up to date",
+            plant.file,
+            plant.name
+        );
+        fs::write(&file, right.replace(plant.right, plant.wrong))?;
+        let found = simulate(&tree, &built)?;
+        fs::write(&file, right)?;
+        match found {
+            Some(how) => writeln!(out, "{:42} found: {how}", plant.name)?,
+            None => {
+                missed += 1;
+                writeln!(out, "{:42} NOT FOUND", plant.name)?;
+            }
+        }
+    }
+    ensure!(missed == 0, "simulation does not find {missed} of {} planted bugs", PLANTS.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which seed shows that something is wrong, if one does.
+fn simulate(tree: &Path, built: &Path) -> Result<Option<String>> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["test", "--locked", "--quiet", "--package", "kausality-simulation", "--test", "seeds"]);
+    cargo.args(["nothing_goes_wrong", "--", "--nocapture"]);
+    let output =
+        cargo.current_dir(tree).env("CARGO_TARGET_DIR", built).output().context("cargo cannot be run")?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    let line = said.iter().flat_map(|said| said.lines()).find(|line| line.contains(FOUND));
+    let violation = said.iter().flat_map(|said| said.lines()).find_map(|line| line.split_once("VIOLATION "));
+    match (line, violation) {
+        (Some(line), Some((_, violation))) => {
+            let seed = line.split(' ').nth(1).unwrap_or_default();
+            let violation: String = violation.chars().take(160).collect();
+            Ok(Some(format!("seed {seed}: {violation}")))
+        }
+        _ => bail!("the simulation did not run:\n{}", said.join("\n")),
+    }
+}
+
+/// Copies what git knows of.
+fn copy_tree(to: &Path) -> Result<()> {
+    let files = Command::new("git").args(["ls-files", "-z"]).output().context("git cannot be run")?;
+    ensure!(files.status.success(), "git ls-files: {}", String::from_utf8_lossy(&files.stderr));
+    for file in String::from_utf8(files.stdout)?.split('\0').filter(|file| !file.is_empty()) {
+        let copy = to.join(file);
+        let Ok(text) = fs::read(file) else { continue };
+        // What is the same need not be built again.
+        if fs::read(&copy).is_ok_and(|there| there == text) {
+            continue;
+        }
+        fs::create_dir_all(copy.parent().unwrap_or(to))?;
+        fs::write(&copy, text)?;
+    }
+    Ok(())
+}
+
+/// Copies the dependencies that are built already, so that they are not built again.
+fn copy_dependencies(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        return Ok(());
+    }
+    for folder in ["deps", "build", ".fingerprint"] {
+        let (from, to) = (from.join("debug").join(folder), to.join("debug").join(folder));
+        let Ok(entries) = fs::read_dir(&from) else { continue };
+        fs::create_dir_all(&to)?;
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let ours = name.trim_start_matches("lib").starts_with("kausality");
+            let program = entry.file_type()?.is_file() && !name.contains('.');
+            if !ours && !program {
+                copy(&entry.path(), &to.join(&name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file or a folder, with the times that cargo goes by.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let metadata = fs::metadata(from)?;
+    if metadata.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(metadata.modified()?)?;
+    Ok(())
+}
