@@ -119,8 +119,13 @@ async fn play(seed: u64) -> Outcome {
                 replicas.stop_one().await;
                 replicas.start();
             }
-            4..9 => controllers.restart_one(),
-            _ => sandbox.compact(),
+            4..8 => controllers.restart_one(),
+            8 => sandbox.compact(),
+            _ => {
+                oracle.note("the API server crashes, and starts again");
+                oracle.count("API server restarted");
+                sky.restart();
+            }
         }
     }
     drop(acting);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,7 +12,7 @@ use std::{
 };
 
 use futures::{
-    future::{BoxFuture, FutureExt as _, pending},
+    future::{BoxFuture, Either, FutureExt as _, pending, select},
     stream,
 };
 use http::{Request, Response};
@@ -106,7 +107,9 @@ impl Line {
         }
         // Whatever has arrived goes on although nobody may wait for it any more.
         let sandbox = self.sandbox.clone();
-        let answer = tokio::spawn(async move { sandbox.handle(request).await }).await;
+        let crash = pin!(self.sky.crash());
+        let answer = select(tokio::spawn(async move { sandbox.handle(request).await }), crash).await;
+        let Either::Left((answer, _)) = answer else { return Err(Lost("the API server is gone")) };
         self.travel().await;
         if self.dice.chance(self.sky.now().lost) {
             if self.dice.chance(500) {
@@ -137,8 +140,10 @@ impl Line {
             line: Line,
             again: Option<Bytes>,
             cut: bool,
+            crash: BoxFuture<'static, ()>,
         }
-        let watch = Watch { body, line: self.clone(), again: None, cut: false };
+        let crash = self.sky.crash().boxed();
+        let watch = Watch { body, line: self.clone(), again: None, cut: false, crash };
         let frames = stream::unfold(watch, async |mut watch| {
             if let Some(again) = watch.again.take() {
                 return Some((Ok(Frame::data(again)), watch));
@@ -146,7 +151,12 @@ impl Line {
             if watch.cut {
                 return None;
             }
-            let event = watch.body.frame().await?.ok()?.into_data().ok()?;
+            let event = select(watch.body.frame(), &mut watch.crash).await;
+            let Either::Left((event, _)) = event else {
+                watch.cut = true;
+                return Some((Err(Lost("the API server is gone")), watch));
+            };
+            let event = event?.ok()?.into_data().ok()?;
             watch.line.travel().await;
             match watch.line.fate() {
                 Fate::Arrives => {}

@@ -271,11 +271,11 @@ impl State {
         if matches!(decision.class, Class::Status | Class::Metadata | Class::Own | Class::Ignored) {
             return Some("such a request is never gated".to_owned());
         }
-        if question.parent.is_none() {
-            return Some("it has no parent".to_owned());
-        }
         if code == 500 {
             return self.calm.then(|| "everything can be read".to_owned());
+        }
+        if question.parent.is_none() {
+            return Some("it has no parent".to_owned());
         }
         let parent = question.parent.as_ref().and_then(|parent| self.objects.get(parent))?;
         if let Some(gone) = parent.gone {

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
+
 use crate::dice::Dice;
 
 /// How often things go wrong, in times out of a thousand where nothing else is said.
@@ -62,11 +64,13 @@ impl Weather {
 pub(crate) struct Sky {
     weather: Weather,
     calm: AtomicBool,
+    /// How often the API server has started again.
+    restarts: watch::Sender<u64>,
 }
 
 impl Sky {
     pub(crate) fn new(weather: Weather) -> Self {
-        Self { weather, calm: AtomicBool::new(false) }
+        Self { weather, calm: AtomicBool::new(false), restarts: watch::Sender::new(0) }
     }
 
     /// Nothing goes wrong from now on.
@@ -80,6 +84,21 @@ impl Sky {
 
     pub(crate) fn now(&self) -> Weather {
         if self.is_calm() { Weather::default() } else { self.weather }
+    }
+
+    /// The API server crashes and starts again: what is under way gets lost.
+    pub(crate) fn restart(&self) {
+        self.restarts.send_modify(|restarts| *restarts += 1);
+    }
+
+    /// Ends when the API server crashes the next time.
+    pub(crate) fn crash(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut restarts = self.restarts.subscribe();
+        async move {
+            if restarts.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// How long something takes on its way now.

@@ -72,6 +72,8 @@ fn nothing_goes_wrong_that_must_not() {
         "frozen",
         "rejected",
         "allowed",
+        "API server restarted",
+        "controllers restarted",
         "replicas stopped",
     ] {
         assert!(counts.contains_key(what), "in {seeds} seeds nothing was {what}: {counts:?}");
