@@ -35,6 +35,7 @@ use clock::Clock;
 use controllers::Controllers;
 use dice::Dice;
 use http::Method;
+use kausality_cluster::registration::WEBHOOK;
 use kausality_sandbox::Sandbox;
 use oracle::Oracle;
 use people::{NAMESPACE, People};
@@ -133,6 +134,8 @@ async fn play(seed: u64) -> Outcome {
         sky.clear_up();
         ending::converges(&people, &replicas, &oracle, &sandbox).await;
     }
+    // They know the sandbox, and the sandbox knows them.
+    sandbox.remove_admission(WEBHOOK);
     let (violations, log, counts) = oracle.result();
     Outcome { seed, violations, log, counts, weather }
 }
