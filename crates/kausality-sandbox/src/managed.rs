@@ -23,35 +23,29 @@ pub(crate) struct Writer<'a> {
 pub(crate) fn updated(
     definition: &Definition,
     live: Option<&Value>,
-    new: Value,
+    mut new: Value,
     writer: Writer<'_>,
 ) -> Value {
     let version = definition.api_version();
-    match server(definition, writer.subresource).update(live, &new, &writer.request(&version)) {
-        Ok(mut served) => {
+    match server(definition, writer.subresource).entries(live, &new, &writer.request(&version)) {
+        Ok(mut entries) => {
             // What comes through `scale` has no time.
             if writer.subresource == "scale" {
-                let own = served.entries.iter_mut().filter(|entry| entry.subresource == "scale");
+                let own = entries.iter_mut().filter(|entry| entry.subresource == "scale");
                 own.for_each(|entry| entry.time = None);
-                sort(&mut served.entries);
+                sort(&mut entries);
             }
-            let mut value = served.to_value();
-            if served.entries.is_empty()
-                && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
-            {
-                metadata.remove("managedFields");
-            }
-            value
+            let entries = (!entries.is_empty()).then(|| json!(entries));
+            crate::metadata::set(crate::metadata::of(&mut new), "managedFields", entries);
         }
         Err(error) => {
             tracing::debug!(%error, kind = definition.kind, "managed fields cannot be computed");
-            let mut new = new;
             if let Some(live) = live {
                 crate::metadata::take(&mut new, live, "managedFields");
             }
-            new
         }
     }
+    new
 }
 
 /// The object and its entries after an apply.

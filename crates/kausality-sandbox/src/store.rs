@@ -173,9 +173,6 @@ impl Store {
     }
 
     fn collection(&mut self, name: &str) -> &mut Collection {
-        if !self.collections.contains_key(name) {
-            self.collections.insert(name.to_owned(), Collection::new());
-        }
         self.collections.entry(name.to_owned()).or_insert_with(Collection::new)
     }
 
