@@ -1,8 +1,9 @@
 //! What the API serves: kinds, their names, and the rules that differ between them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use hyper::body::Bytes;
 use kausality_fields::schema::{GroupVersionKind, Kinds, TypeRef};
 use kausality_fields::typed::Type;
 use serde_json::Value;
@@ -237,6 +238,17 @@ pub(crate) struct Registry {
     definitions: BTreeMap<(String, String, String), Arc<Definition>>,
     /// Groups and versions that are left to other servers.
     elsewhere: BTreeSet<(String, String)>,
+    told: Told,
+}
+
+/// What has been told of all that is served. Who changes that, or a copy of it, begins anew.
+#[derive(Debug, Default)]
+struct Told([OnceLock<Bytes>; 2]);
+
+impl Clone for Told {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Registry {
@@ -250,17 +262,20 @@ impl Registry {
     }
 
     pub(crate) fn add(&mut self, definition: Definition) {
+        self.told = Told::default();
         let key = (definition.group.clone(), definition.version.clone(), definition.plural.clone());
         self.definitions.insert(key, Arc::new(definition));
     }
 
     /// Removes what a CustomResourceDefinition has defined.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        self.told = Told::default();
         self.definitions.retain(|(in_group, _, name), _| in_group != group || name != plural);
     }
 
     /// Leaves a group and version to another server, or takes it back.
     pub(crate) fn leave(&mut self, api: (String, String), to_another: bool) {
+        self.told = Told::default();
         if to_another {
             self.elsewhere.insert(api);
         } else {
@@ -279,6 +294,12 @@ impl Registry {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.definitions.values()
+    }
+
+    /// What is told of the core group or of all others, which is found out when it is first asked for.
+    pub(crate) fn told(&self, core: bool, tell: impl FnOnce() -> Bytes) -> Bytes {
+        let Told([of_core, of_others]) = &self.told;
+        if core { of_core } else { of_others }.get_or_init(tell).clone()
     }
 
     /// Groups and their versions, the preferred one first.

@@ -27,7 +27,8 @@ pub(crate) fn updated(
     writer: Writer<'_>,
 ) -> Value {
     let version = definition.api_version();
-    match server(definition, writer.subresource).entries(live, &new, &writer.request(&version)) {
+    let empty = if live.is_none() { definition.empty.clone() } else { Value::Null };
+    match server(definition, writer.subresource, empty).entries(live, &new, &writer.request(&version)) {
         Ok(mut entries) => {
             // What comes through `scale` has no time.
             if writer.subresource == "scale" {
@@ -58,7 +59,7 @@ pub(crate) fn applied(
 ) -> Result<Value, Failure> {
     let version = definition.api_version();
     let force = if force { Force::Yes } else { Force::No };
-    let server = server(definition, writer.subresource);
+    let server = server(definition, writer.subresource, definition.empty.clone());
     let done = server.apply(live, config, &writer.request(&version), &force);
     done.map(|served| served.to_value()).map_err(|error| refused(definition, config, error))
 }
@@ -74,7 +75,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn server<'d>(definition: &'d Definition, subresource: &str) -> Server<'d> {
+/// What an object is before it is created matters only where it may be.
+fn server<'d>(definition: &'d Definition, subresource: &str, empty: Value) -> Server<'d> {
     let mut ignored = BTreeMap::new();
     let fields: Vec<&[&str]> = match subresource {
         "status" if definition.is_custom() => vec![&["apiVersion"], &["kind"], &["spec"]],
@@ -93,7 +95,7 @@ fn server<'d>(definition: &'d Definition, subresource: &str) -> Server<'d> {
         ignored.insert(definition.api_version(), Filter::Except(set));
     }
     let rules = Rules { ignored, ..Rules::new() };
-    Server { of: definition.typed(), rules, empty: definition.empty.clone() }
+    Server { of: definition.typed(), rules, empty }
 }
 
 /// A path as Go writes it: `.spec.containers[name="app"].image`.

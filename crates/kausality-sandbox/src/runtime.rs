@@ -79,6 +79,8 @@ struct Worker {
     /// What was served when it last looked for what to watch.
     served: Option<Arc<Registry>>,
     watched: Vec<Watching>,
+    /// Of one that watches everything: it need not ask for the changes of each kind.
+    changed: Option<watch::Receiver<u64>>,
     queue: BTreeSet<Key>,
     later: BTreeSet<(Time, Key)>,
     retry: Retry<Key>,
@@ -105,6 +107,7 @@ impl Worker {
             cache: Cache::default(),
             served: None,
             watched: Vec::new(),
+            changed: None,
             queue: BTreeSet::new(),
             later: BTreeSet::new(),
             retry: Retry::default(),
@@ -129,7 +132,11 @@ impl Worker {
             return;
         }
         self.served = Some(Arc::clone(&registry));
-        for (resource, definition) in wanted(&self.controller.watches(), &registry) {
+        let watches = self.controller.watches();
+        if self.changed.is_none() && matches!(watches, Watched::Everything) {
+            self.changed = Some(self.sandbox.state().store.subscribe_to_all());
+        }
+        for (resource, definition) in wanted(&watches, &registry) {
             if self.watched.iter().any(|watching| watching.definition.collection == definition.collection) {
                 continue;
             }
@@ -152,6 +159,9 @@ impl Worker {
 
     /// Takes in what has happened since the last time.
     fn listen(&mut self) {
+        if let Some(changed) = &mut self.changed {
+            changed.mark_unchanged();
+        }
         for at in 0..self.watched.len() {
             let Some(watching) = self.watched.get_mut(at) else { continue };
             // What is shown may lag behind, so that it is not enough to look whether something has changed just now.
@@ -218,6 +228,10 @@ impl Worker {
         let now = self.sandbox.now();
         let next =
             self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
+        if let Some(changed) = &mut self.changed {
+            let _ = tokio::time::timeout(next.min(NAP), changed.changed()).await;
+            return;
+        }
         let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.changed()));
         let changes: Vec<_> = changes.collect();
         if changes.is_empty() {
