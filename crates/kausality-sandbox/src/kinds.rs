@@ -252,13 +252,15 @@ impl Clone for Told {
 }
 
 impl Registry {
-    /// The built-in kinds.
+    /// The built-in kinds: the same for all sandboxes.
     pub(crate) fn built_in() -> Self {
-        let mut registry = Self::default();
-        for definition in built_in::definitions() {
-            registry.add(definition);
-        }
-        registry
+        static READ: OnceLock<Registry> = OnceLock::new();
+        let read = READ.get_or_init(|| {
+            let mut registry = Self::default();
+            built_in::definitions().into_iter().for_each(|definition| registry.add(definition));
+            registry
+        });
+        read.clone()
     }
 
     pub(crate) fn add(&mut self, definition: Definition) {
@@ -345,4 +347,17 @@ fn type_of(kinds: &Kinds, group: &str, version: &str, kind: &str) -> Option<Type
     let kind =
         GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
     kinds.type_of(&kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sandboxes_share_the_built_in_kinds() {
+        let (one, other) = (Registry::built_in(), Registry::built_in());
+        let shared = one.all().zip(other.all()).filter(|(one, other)| Arc::ptr_eq(one, other)).count();
+        assert_eq!(shared, one.all().count());
+        assert!(shared > 50);
+    }
 }

@@ -24,8 +24,16 @@ pub(crate) struct Decoded {
     pub(crate) unknown: Vec<String>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many values have been read.
+    pub(crate) static READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Reads a value as one of a definition. The error is Go's.
 pub(crate) fn decode(definition: &str, mut value: Value, fill: Fill) -> Result<Decoded, String> {
+    #[cfg(test)]
+    READ.set(READ.get() + 1);
     let schemas = &built_in().schemas;
     let mut reader = Reader { schemas, fill, unknown: Vec::new() };
     if let Some((name, schema)) = schemas.get_key_value(definition) {
