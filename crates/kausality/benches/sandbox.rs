@@ -7,6 +7,9 @@
 //!   does what the client does (read the answer, write the next request) and what Kausality's watches do.
 //! - `writes-2`: the same requests on two threads, by several clients at once, each with owners of its own.
 //!
+//! The allocator is mimalloc: that of the C library takes longer, and makes threads wait for each other. Programs
+//! that embed the sandbox and want these figures choose it as well.
+//!
 //! Each is measured without admission too (`null`): the difference is what admission costs.
 
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
@@ -25,6 +28,10 @@ use kausality_sandbox::{
 };
 use kausality_webhook::Bytes;
 use serde_json::{Value, json};
+
+/// Objects are many small allocations, and whoever watches frees them on another thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How many replicas are rolled out.
 const REPLICAS: u64 = 1000;
