@@ -340,11 +340,12 @@ impl Caller {
     /// Waits until a Deployment has arrived at a generation of its revision.
     async fn rolled_out(&self, path: &str, revision: u64) -> Result<()> {
         let mut ticks = tokio::time::interval(Duration::from_millis(10));
+        let revision = revision.to_string();
         loop {
             ticks.tick().await;
             let deployment = self.send(Method::GET, path, JSON, &Value::Null).await?;
             let (status, metadata) = (&deployment["status"], &deployment["metadata"]);
-            if metadata["annotations"]["deployment.kubernetes.io/revision"] == revision.to_string()
+            if metadata["annotations"]["deployment.kubernetes.io/revision"] == revision
                 && status["observedGeneration"] == metadata["generation"]
                 && ["replicas", "updatedReplicas", "availableReplicas"]
                     .iter()
