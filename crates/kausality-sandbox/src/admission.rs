@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hyper::body::Bytes;
-use serde_json::Value;
+use json_patch::PatchOperation;
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 
 use crate::answer::Notes;
 use crate::call::{Call, known};
 use crate::kinds::Definition;
+use crate::metadata;
 use crate::sandbox::Sandbox;
 use crate::status::Failure;
 use crate::types::decode::Fill;
@@ -143,12 +146,10 @@ impl Sandbox {
                 }
                 let Some(verdict) = self.ask(hook, attributes, object.as_ref(), old).await? else { continue };
                 settle(hook.name(), &verdict, notes)?;
-                if let (Some(patch), Some(before)) = (&verdict.patch, &object) {
-                    let after = patched(attributes, hook.name(), before, patch)?;
-                    if after != *before {
-                        changes += 1;
-                        object = Some(after);
-                    }
+                if let (Some(patch), Some(object)) = (&verdict.patch, &mut object)
+                    && patch_object(attributes, hook.name(), object, patch)?
+                {
+                    changes += 1;
                 }
                 *asked = Some(changes);
             }
@@ -290,17 +291,53 @@ fn settle(name: &str, verdict: &Verdict, notes: &mut Notes) -> Result<(), Failur
     Err(Failure::new(if verdict.code < 400 { 400 } else { verdict.code }, &verdict.reason, message))
 }
 
-/// The object with the changes of a hook, read as if a client had sent it.
-fn patched(attributes: &Attributes<'_>, name: &str, object: &Value, patch: &Value) -> Result<Value, Failure> {
+/// Makes the changes of a hook, and reads the object as if a client had sent it. Says whether it is another one then.
+fn patch_object(
+    attributes: &Attributes<'_>,
+    name: &str,
+    object: &mut Value,
+    patch: &Value,
+) -> Result<bool, Failure> {
     let fault = |error: &dyn std::fmt::Display| Failure::internal(format!("webhook {name:?}: {error}"));
-    let patch: json_patch::Patch = serde_json::from_value(patch.clone()).map_err(|error| fault(&error))?;
-    let mut object = object.clone();
-    json_patch::patch(&mut object, &patch).map_err(|error| fault(&error))?;
-    if attributes.is_scale() {
-        return Ok(object);
+    let patch = json_patch::Patch::deserialize(patch).map_err(|error| fault(&error))?;
+    // An object that has been read already is read again for nothing if all that it gets are annotations.
+    let before = if annotates(&patch) {
+        let before = metadata::member_of(object, "annotations").cloned();
+        json_patch::patch(object, &patch).map_err(|error| fault(&error))?;
+        let after = metadata::member_of(object, "annotations");
+        let is_read = |annotations: &Map<String, Value>| {
+            !annotations.is_empty() && annotations.values().all(Value::is_string)
+        };
+        if after.and_then(Value::as_object).is_some_and(is_read) {
+            return Ok(before.as_ref() != after);
+        }
+        let mut whole = object.clone();
+        metadata::set(metadata::of(&mut whole), "annotations", before);
+        whole
+    } else {
+        let before = object.clone();
+        json_patch::patch(object, &patch).map_err(|error| fault(&error))?;
+        before
+    };
+    if !attributes.is_scale() {
+        let definition: &Definition = &attributes.call.definition;
+        *object = known(definition, object.take(), Fill::Zero)?.0;
     }
-    let definition: &Definition = &attributes.call.definition;
-    Ok(known(definition, object, Fill::Zero)?.0)
+    Ok(*object != before)
+}
+
+/// Whether a patch changes annotations, and nothing else.
+fn annotates(patch: &json_patch::Patch) -> bool {
+    let is_annotation = |path: &str| {
+        let below = path.strip_prefix("/metadata/annotations");
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    patch.0.iter().all(|operation| match operation {
+        PatchOperation::Add(_) | PatchOperation::Remove(_) | PatchOperation::Replace(_) => {
+            is_annotation(operation.path().as_str())
+        }
+        _ => false,
+    })
 }
 
 #[cfg(test)]

@@ -32,8 +32,9 @@ impl Sandbox {
         let found = match path.as_slice() {
             [] => Some(root(&registry)),
             ["api" | "apis"] if aggregated => {
-                let list = aggregate(&registry, path == ["api"]);
-                return answer::whole(200, AGGREGATED, list.to_string().into());
+                let core = path == ["api"];
+                let list = registry.told(core, || aggregate(&registry, core).to_string().into());
+                return answer::whole(200, AGGREGATED, list);
             }
             ["api"] => Some(json!({"kind": "APIVersions", "versions": ["v1"],
                 "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}]})),
@@ -202,4 +203,33 @@ fn aggregated(definition: &Definition) -> Value {
         entry["subresources"] = json!(subresources);
     }
     entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::User;
+    use http::{Request, header};
+    use http_body_util::BodyExt as _;
+    use hyper::body::Bytes;
+
+    async fn ask(sandbox: &Sandbox) -> Bytes {
+        let request =
+            Request::get("/apis").header(header::ACCEPT, AGGREGATED).extension(User::admin("alice"));
+        let answer = sandbox.handle(request.body(Bytes::new()).unwrap()).await;
+        answer.into_body().collect().await.unwrap().to_bytes()
+    }
+
+    /// It is asked for all the time, and seldom another.
+    #[tokio::test]
+    async fn what_is_served_is_written_down_once() {
+        let sandbox = Sandbox::default();
+        let first = ask(&sandbox).await;
+        assert_eq!(first.as_ptr(), ask(&sandbox).await.as_ptr());
+        let api = ("metrics.k8s.io".to_owned(), "v1beta1".to_owned());
+        std::sync::Arc::make_mut(&mut sandbox.state().registry).leave(api, true);
+        let then = ask(&sandbox).await;
+        assert!(!String::from_utf8_lossy(&first).contains("metrics.k8s.io"));
+        assert!(String::from_utf8_lossy(&then).contains("metrics.k8s.io"));
+    }
 }

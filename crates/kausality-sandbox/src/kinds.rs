@@ -1,8 +1,9 @@
 //! What the API serves: kinds, their names, and the rules that differ between them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use hyper::body::Bytes;
 use kausality_fields::schema::{GroupVersionKind, Kinds, TypeRef};
 use kausality_fields::typed::Type;
 use serde_json::Value;
@@ -237,30 +238,46 @@ pub(crate) struct Registry {
     definitions: BTreeMap<(String, String, String), Arc<Definition>>,
     /// Groups and versions that are left to other servers.
     elsewhere: BTreeSet<(String, String)>,
+    told: Told,
+}
+
+/// What has been told of all that is served. Who changes that, or a copy of it, begins anew.
+#[derive(Debug, Default)]
+struct Told([OnceLock<Bytes>; 2]);
+
+impl Clone for Told {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Registry {
-    /// The built-in kinds.
+    /// The built-in kinds: the same for all sandboxes.
     pub(crate) fn built_in() -> Self {
-        let mut registry = Self::default();
-        for definition in built_in::definitions() {
-            registry.add(definition);
-        }
-        registry
+        static READ: OnceLock<Registry> = OnceLock::new();
+        let read = READ.get_or_init(|| {
+            let mut registry = Self::default();
+            built_in::definitions().for_each(|definition| registry.add(definition));
+            registry
+        });
+        read.clone()
     }
 
     pub(crate) fn add(&mut self, definition: Definition) {
+        self.told = Told::default();
         let key = (definition.group.clone(), definition.version.clone(), definition.plural.clone());
         self.definitions.insert(key, Arc::new(definition));
     }
 
     /// Removes what a CustomResourceDefinition has defined.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        self.told = Told::default();
         self.definitions.retain(|(in_group, _, name), _| in_group != group || name != plural);
     }
 
     /// Leaves a group and version to another server, or takes it back.
     pub(crate) fn leave(&mut self, api: (String, String), to_another: bool) {
+        self.told = Told::default();
         if to_another {
             self.elsewhere.insert(api);
         } else {
@@ -279,6 +296,12 @@ impl Registry {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.definitions.values()
+    }
+
+    /// What is told of the core group or of all others, which is found out when it is first asked for.
+    pub(crate) fn told(&self, core: bool, tell: impl FnOnce() -> Bytes) -> Bytes {
+        let Told([of_core, of_others]) = &self.told;
+        if core { of_core } else { of_others }.get_or_init(tell).clone()
     }
 
     /// Groups and their versions, the preferred one first.
@@ -324,4 +347,17 @@ fn type_of(kinds: &Kinds, group: &str, version: &str, kind: &str) -> Option<Type
     let kind =
         GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
     kinds.type_of(&kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sandboxes_share_the_built_in_kinds() {
+        let (one, other) = (Registry::built_in(), Registry::built_in());
+        let shared = one.all().zip(other.all()).filter(|(one, other)| Arc::ptr_eq(one, other)).count();
+        assert_eq!(shared, one.all().count());
+        assert!(shared > 0);
+    }
 }

@@ -23,35 +23,30 @@ pub(crate) struct Writer<'a> {
 pub(crate) fn updated(
     definition: &Definition,
     live: Option<&Value>,
-    new: Value,
+    mut new: Value,
     writer: Writer<'_>,
 ) -> Value {
     let version = definition.api_version();
-    match server(definition, writer.subresource).update(live, &new, &writer.request(&version)) {
-        Ok(mut served) => {
+    let empty = if live.is_none() { definition.empty.clone() } else { Value::Null };
+    match server(definition, writer.subresource, empty).entries(live, &new, &writer.request(&version)) {
+        Ok(mut entries) => {
             // What comes through `scale` has no time.
             if writer.subresource == "scale" {
-                let own = served.entries.iter_mut().filter(|entry| entry.subresource == "scale");
+                let own = entries.iter_mut().filter(|entry| entry.subresource == "scale");
                 own.for_each(|entry| entry.time = None);
-                sort(&mut served.entries);
+                sort(&mut entries);
             }
-            let mut value = served.to_value();
-            if served.entries.is_empty()
-                && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
-            {
-                metadata.remove("managedFields");
-            }
-            value
+            let entries = (!entries.is_empty()).then(|| json!(entries));
+            crate::metadata::set(crate::metadata::of(&mut new), "managedFields", entries);
         }
         Err(error) => {
             tracing::debug!(%error, kind = definition.kind, "managed fields cannot be computed");
-            let mut new = new;
             if let Some(live) = live {
                 crate::metadata::take(&mut new, live, "managedFields");
             }
-            new
         }
     }
+    new
 }
 
 /// The object and its entries after an apply.
@@ -64,7 +59,7 @@ pub(crate) fn applied(
 ) -> Result<Value, Failure> {
     let version = definition.api_version();
     let force = if force { Force::Yes } else { Force::No };
-    let server = server(definition, writer.subresource);
+    let server = server(definition, writer.subresource, definition.empty.clone());
     let done = server.apply(live, config, &writer.request(&version), &force);
     done.map(|served| served.to_value()).map_err(|error| refused(definition, config, error))
 }
@@ -80,7 +75,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn server<'d>(definition: &'d Definition, subresource: &str) -> Server<'d> {
+/// What an object is before it is created matters only where it may be.
+fn server<'d>(definition: &'d Definition, subresource: &str, empty: Value) -> Server<'d> {
     let mut ignored = BTreeMap::new();
     let fields: Vec<&[&str]> = match subresource {
         "status" if definition.is_custom() => vec![&["apiVersion"], &["kind"], &["spec"]],
@@ -99,7 +95,7 @@ fn server<'d>(definition: &'d Definition, subresource: &str) -> Server<'d> {
         ignored.insert(definition.api_version(), Filter::Except(set));
     }
     let rules = Rules { ignored, ..Rules::new() };
-    Server { of: definition.typed(), rules, empty: definition.empty.clone() }
+    Server { of: definition.typed(), rules, empty }
 }
 
 /// A path as Go writes it: `.spec.containers[name="app"].image`.

@@ -14,7 +14,12 @@ pub(crate) fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
 
 /// `metadata.<key>` as text; empty if it is not there.
 pub(crate) fn field<'o>(object: &'o Value, key: &str) -> &'o str {
-    object.get("metadata").and_then(|metadata| metadata.get(key)).and_then(Value::as_str).unwrap_or_default()
+    member_of(object, key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `metadata.<key>`. Unlike a JSON pointer, it allocates nothing.
+pub(crate) fn member_of<'o>(object: &'o Value, key: &str) -> Option<&'o Value> {
+    object.get("metadata")?.get(key)
 }
 
 pub(crate) fn name(object: &Value) -> &str {
@@ -26,11 +31,11 @@ pub(crate) fn version(object: &Value) -> &str {
 }
 
 pub(crate) fn generation(object: &Value) -> u64 {
-    object.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or(0)
+    member_of(object, "generation").and_then(Value::as_u64).unwrap_or(0)
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers = member_of(object, "finalizers").and_then(Value::as_array);
     finalizers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -81,7 +86,7 @@ pub(crate) fn set(map: &mut Map<String, Value>, key: &str, value: Option<Value>)
 
 /// Takes a field of the metadata from another object.
 pub(crate) fn take(object: &mut Value, from: &Value, key: &str) {
-    let value = from.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
+    let value = member_of(from, key).cloned();
     set(of(object), key, value);
 }
 

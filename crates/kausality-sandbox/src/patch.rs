@@ -50,9 +50,11 @@ impl Change {
 
     /// The object after the change.
     pub(crate) fn apply(&self, live: &Value, definition: &Definition) -> Result<Value, Failure> {
+        if let Self::Replace(new) = self {
+            return Ok(new.clone());
+        }
         let mut object = live.clone();
         match self {
-            Self::Replace(new) => return Ok(new.clone()),
             Self::Json(patch) => operate(&mut object, patch)?,
             Self::Merge(patch) => {
                 let mut patch = patch.clone();
@@ -66,7 +68,7 @@ impl Change {
                 };
                 strategic::merge(&mut object, patch, name).map_err(|why| Failure::new(500, "", why))?;
             }
-            Self::Apply(_) => {}
+            Self::Replace(_) | Self::Apply(_) => {}
         }
         Ok(object)
     }

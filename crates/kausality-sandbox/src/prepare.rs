@@ -89,7 +89,7 @@ pub(crate) fn update(
     match subresource {
         "status" if definition.is_custom() => {
             let status = object.get("status").cloned();
-            let entries = object.pointer("/metadata/managedFields").cloned();
+            let entries = metadata::member_of(object, "managedFields").cloned();
             *object = live.clone();
             metadata::set(metadata::as_map(object), "status", status);
             metadata::set(metadata::of(object), "managedFields", entries);
@@ -178,7 +178,7 @@ fn bumps(generation: Generation, live: &Value, object: &Value) -> bool {
 }
 
 fn annotations(object: &Value) -> Option<&serde_json::Map<String, Value>> {
-    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let annotations = metadata::member_of(object, "annotations").and_then(Value::as_object);
     annotations.filter(|annotations| !annotations.is_empty())
 }
 

@@ -76,7 +76,11 @@ struct Worker {
     controller: Box<dyn Controller + Send>,
     caller: Caller,
     cache: Cache,
+    /// What was served when it last looked for what to watch.
+    served: Option<Arc<Registry>>,
     watched: Vec<Watching>,
+    /// Of one that watches everything: it need not ask for the changes of each kind.
+    changed: Option<watch::Receiver<u64>>,
     queue: BTreeSet<Key>,
     later: BTreeSet<(Time, Key)>,
     retry: Retry<Key>,
@@ -101,7 +105,9 @@ impl Worker {
             caller: Caller { road, user: User::admin(&user), agent },
             controller,
             cache: Cache::default(),
+            served: None,
             watched: Vec::new(),
+            changed: None,
             queue: BTreeSet::new(),
             later: BTreeSet::new(),
             retry: Retry::default(),
@@ -122,7 +128,15 @@ impl Worker {
     /// Begins to watch what is served by now.
     fn enlist(&mut self) {
         let registry = Arc::clone(&self.sandbox.state().registry);
-        for (resource, definition) in wanted(&self.controller.watches(), &registry) {
+        if self.served.as_ref().is_some_and(|served| Arc::ptr_eq(served, &registry)) {
+            return;
+        }
+        self.served = Some(Arc::clone(&registry));
+        let watches = self.controller.watches();
+        if self.changed.is_none() && matches!(watches, Watched::Everything) {
+            self.changed = Some(self.sandbox.state().store.subscribe_to_all());
+        }
+        for (resource, definition) in wanted(&watches, &registry) {
             if self.watched.iter().any(|watching| watching.definition.collection == definition.collection) {
                 continue;
             }
@@ -145,9 +159,16 @@ impl Worker {
 
     /// Takes in what has happened since the last time.
     fn listen(&mut self) {
+        if let Some(changed) = &mut self.changed {
+            changed.mark_unchanged();
+        }
         for at in 0..self.watched.len() {
             let Some(watching) = self.watched.get_mut(at) else { continue };
-            watching.changed.mark_unchanged();
+            // What is shown may lag behind, so that it is not enough to look whether something has changed just now.
+            let latest = *watching.changed.borrow_and_update();
+            if latest <= watching.revision {
+                continue;
+            }
             let state = self.sandbox.state();
             let collection = &watching.definition.collection;
             let shown = self.caller.road.shown(collection, state.store.revision());
@@ -207,6 +228,10 @@ impl Worker {
         let now = self.sandbox.now();
         let next =
             self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
+        if let Some(changed) = &mut self.changed {
+            let _ = tokio::time::timeout(next.min(NAP), changed.changed()).await;
+            return;
+        }
         let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.changed()));
         let changes: Vec<_> = changes.collect();
         if changes.is_empty() {
@@ -255,7 +280,9 @@ impl Caller {
             Read::Object(key) => object_url(key),
             Read::Collection { resource, namespace } => collection_url(resource, namespace),
         };
-        match (self.call(Method::GET, &url, "application/json", &Value::Null).await, read) {
+        let answer = self.call(Method::GET, &url, "application/json", &Value::Null).await;
+        let answer = answer.and_then(|body| parse(&body));
+        match (answer, read) {
             (Ok(object), Read::Object(_)) => vec![Arc::new(object)],
             (Ok(mut list), Read::Collection { resource, .. }) => {
                 let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
@@ -275,23 +302,26 @@ impl Caller {
     async fn write(&self, write: &Write) -> Result<(), Refusal> {
         let (key, json, merge) = (&write.key, "application/json", "application/merge-patch+json");
         let part = |name: &str| format!("{}/{name}", object_url(key));
+        let options;
         let (method, url, content, body) = match &write.action {
             Action::Create(object) => {
-                (Method::POST, collection_url(&key.resource, &key.namespace), json, object.clone())
+                (Method::POST, collection_url(&key.resource, &key.namespace), json, object)
             }
-            Action::Update(object) => (Method::PUT, object_url(key), json, object.clone()),
-            Action::UpdateStatus(object) => (Method::PUT, part("status"), json, object.clone()),
-            Action::Finalize(object) => (Method::PUT, part("finalize"), json, object.clone()),
-            Action::Bind(binding) => (Method::POST, part("binding"), json, binding.clone()),
-            Action::Patch(patch) => (Method::PATCH, object_url(key), merge, patch.clone()),
-            Action::PatchStatus(patch) => (Method::PATCH, part("status"), merge, patch.clone()),
-            Action::Delete(options) => (Method::DELETE, object_url(key), json, delete_options(options)),
+            Action::Update(object) => (Method::PUT, object_url(key), json, object),
+            Action::UpdateStatus(object) => (Method::PUT, part("status"), json, object),
+            Action::Finalize(object) => (Method::PUT, part("finalize"), json, object),
+            Action::Bind(binding) => (Method::POST, part("binding"), json, binding),
+            Action::Patch(patch) => (Method::PATCH, object_url(key), merge, patch),
+            Action::PatchStatus(patch) => (Method::PATCH, part("status"), merge, patch),
+            Action::Delete(delete) => {
+                options = delete_options(delete);
+                (Method::DELETE, object_url(key), json, &options)
+            }
         };
-        self.call(method, &url, content, &body).await.map(|_| ())
+        self.call(method, &url, content, body).await.map(|_| ())
     }
 
-    async fn call(&self, method: Method, url: &str, content: &str, body: &Value) -> Result<Value, Refusal> {
-        let unknown = |error: &dyn std::fmt::Display| Refusal::Unknown(error.to_string());
+    async fn call(&self, method: Method, url: &str, content: &str, body: &Value) -> Result<Bytes, Refusal> {
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let request = Request::builder()
             .method(method)
@@ -304,10 +334,10 @@ impl Caller {
         let answer = self.road.call(request).await.map_err(|error| unknown(&error))?;
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(|error| unknown(&error))?.to_bytes();
-        let answer: Value = serde_json::from_slice(&body).map_err(|error| unknown(&error))?;
         if status.is_success() {
-            return Ok(answer);
+            return Ok(body);
         }
+        let answer = parse(&body)?;
         let says = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Err(match status {
             StatusCode::NOT_FOUND => Refusal::NotFound,
@@ -317,6 +347,14 @@ impl Caller {
             _ => Refusal::Unknown(says("message")),
         })
     }
+}
+
+fn unknown(error: &dyn std::fmt::Display) -> Refusal {
+    Refusal::Unknown(error.to_string())
+}
+
+fn parse(body: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(body).map_err(|error| unknown(&error))
 }
 
 /// What a controller watches, as far as it is served; of what is served in several versions or groups, one.

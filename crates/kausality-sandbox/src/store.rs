@@ -18,6 +18,7 @@ pub(crate) struct Store {
     collections: BTreeMap<String, Collection>,
     /// How many events each collection remembers.
     history: usize,
+    changed: watch::Sender<u64>,
 }
 
 /// The objects of one resource.
@@ -60,7 +61,7 @@ impl Collection {
 
 impl Store {
     pub(crate) fn new(history: usize) -> Self {
-        Self { revision: 1, collections: BTreeMap::new(), history }
+        Self { revision: 1, collections: BTreeMap::new(), history, changed: watch::Sender::new(0) }
     }
 
     /// How many writes there were.
@@ -125,6 +126,11 @@ impl Store {
         self.collection(collection).changed.subscribe()
     }
 
+    /// Is told of every change.
+    pub(crate) fn subscribe_to_all(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
     /// Stores an object, and gives it its revision.
     pub(crate) fn put(&mut self, collection: &str, place: Place, mut object: Value) -> Arc<Value> {
         self.revision += 1;
@@ -173,9 +179,6 @@ impl Store {
     }
 
     fn collection(&mut self, name: &str) -> &mut Collection {
-        if !self.collections.contains_key(name) {
-            self.collections.insert(name.to_owned(), Collection::new());
-        }
         self.collections.entry(name.to_owned()).or_insert_with(Collection::new)
     }
 
@@ -190,6 +193,7 @@ impl Store {
             }
         }
         collection.changed.send_replace(revision);
+        self.changed.send_replace(revision);
     }
 }
 

@@ -39,7 +39,8 @@ fn read() -> Option<BuiltIn> {
 
 /// The definition that a schema refers to, and its name; or the schema itself.
 pub(crate) fn resolve<'s>(schemas: &'s Map<String, Value>, schema: &'s Value) -> (&'s str, &'s Value) {
-    let reference = schema.get("$ref").or_else(|| schema.pointer("/allOf/0/$ref")).and_then(Value::as_str);
+    let all_of = || schema.get("allOf")?.get(0)?.get("$ref");
+    let reference = schema.get("$ref").or_else(all_of).and_then(Value::as_str);
     let Some(name) = reference.and_then(|reference| reference.rsplit('/').next()) else {
         return ("", schema);
     };

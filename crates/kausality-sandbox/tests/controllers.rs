@@ -2,9 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use kausality_sandbox::{Running, Sandbox, User, controllers::standard};
+use kausality_sandbox::{
+    Running, Sandbox, User,
+    controllers::{Cache, Change, Controller, Key, NAMESPACES, Outcome, Time, Watched, standard},
+};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
@@ -153,4 +162,49 @@ async fn a_job_completes_and_a_stateful_set_starts_in_order() {
     let version = |pod: &DynamicObject| pod.metadata.creation_timestamp.clone();
     assert!(pods.is_sorted_by_key(version));
     assert_eq!(pods.len(), 3);
+}
+
+/// Counts how often it is asked what it watches, and how often it looks at something.
+#[derive(Clone, Default)]
+struct Counting {
+    asked: Arc<AtomicUsize>,
+    synced: Arc<AtomicUsize>,
+}
+
+impl Controller for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn watches(&self) -> Watched {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Watched::These(vec![NAMESPACES.clone()])
+    }
+
+    fn keys(&mut self, _: &Cache, change: &Change) -> Vec<Key> {
+        vec![change.key()]
+    }
+
+    fn sync(&mut self, _: &Cache, _: &Key, _: Time) -> Outcome {
+        self.synced.fetch_add(1, Ordering::Relaxed);
+        Outcome::default()
+    }
+}
+
+/// What a look costs does not depend on how many kinds there are.
+#[tokio::test]
+async fn what_to_watch_is_asked_for_only_when_what_is_served_changes() {
+    let (sandbox, counting) = (Sandbox::default(), Counting::default());
+    let running = sandbox.run(vec![Box::new(counting.clone())]);
+    let stage = Stage { sandbox, _running: running };
+    let namespaces: Api<DynamicObject> = Api::all_with(
+        stage.sandbox.client(&User::admin("alice")),
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace")),
+    );
+    for nth in 0..20 {
+        let namespace = json!({"metadata": {"name": format!("n{nth}")}});
+        namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    }
+    stage.until("all are seen", async |_| counting.synced.load(Ordering::Relaxed) >= 24).await;
+    assert_eq!(counting.asked.load(Ordering::Relaxed), 1);
 }

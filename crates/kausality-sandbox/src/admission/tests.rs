@@ -307,3 +307,28 @@ fn webhooks_are_made_once_for_each_version_of_a_configuration() {
     assert!(Arc::ptr_eq(&first[0], &known.of("x", &listed("a", &one))[0]), "of another collection");
     assert!(!Arc::ptr_eq(&first[0], &known.of("x", &listed("a", &two))[0]), "it has changed");
 }
+
+/// What admission adds to an object in annotations costs nothing of what a client's object costs.
+#[tokio::test]
+async fn an_object_is_read_once_even_if_it_gets_annotations() {
+    use crate::types::decode::READ;
+    let sandbox = Sandbox::default();
+    let count = async |name: &str| {
+        let mut deployment = deployment();
+        deployment["metadata"]["name"] = name.into();
+        let before = READ.get();
+        let (code, created) = send(&sandbox, Method::POST, DEPLOYMENTS, JSON, &deployment).await;
+        assert_eq!(code, 201, "{created}");
+        (READ.get() - before, created["metadata"]["annotations"].clone())
+    };
+    let (alone, _) = count("alone").await;
+    sandbox.add_admission(Recorder::new(annotate("noted")));
+    assert_eq!(count("noted").await, (alone, json!({"noted": "x"})));
+    // What is not text is no annotation.
+    sandbox.add_admission(Recorder::new(|_| {
+        let patch = json!([{"op": "add", "path": "/metadata/annotations/number", "value": 1}]);
+        Verdict { patch: Some(patch), ..Verdict::allow() }
+    }));
+    let (code, failure) = send(&sandbox, Method::POST, DEPLOYMENTS, JSON, &deployment()).await;
+    assert_eq!(code, 400, "{failure}");
+}

@@ -87,8 +87,12 @@ impl Cache {
                     }
                     Some(old) if !is_later(&new, &old) => Vec::new(),
                     Some(old) => {
-                        self.remove(resource, &old);
-                        self.insert(resource, Arc::clone(&new));
+                        if object::owner_references(&old) == object::owner_references(&new) {
+                            self.renew(resource, &new);
+                        } else {
+                            self.remove(resource, &old);
+                            self.insert(resource, Arc::clone(&new));
+                        }
                         vec![change(Some(old), Some(new))]
                     }
                     None => {
@@ -190,6 +194,19 @@ impl Cache {
         put(of(&mut self.objects, resource), &new);
     }
 
+    /// Puts a later state of an object in the place of the earlier one. It has the same owners.
+    fn renew(&mut self, resource: &Resource, new: &Arc<Value>) {
+        for owner in object::owners(new) {
+            if let Some(by_resource) = self.dependents.get_mut(owner.uid()) {
+                exchange(by_resource, resource, new);
+            }
+        }
+        if let Some(by_resource) = object::controller(new).and_then(|it| self.controlled.get_mut(it.uid())) {
+            exchange(by_resource, resource, new);
+        }
+        exchange(&mut self.objects, resource, new);
+    }
+
     fn remove(&mut self, resource: &Resource, old: &Value) {
         for owner in object::owners(old) {
             drop_from(&mut self.dependents, owner.uid(), resource, old);
@@ -243,6 +260,14 @@ fn flat(objects: &Objects) -> impl Iterator<Item = &Arc<Value>> {
 fn put(objects: &mut Objects, new: &Arc<Value>) {
     let by_name = objects.entry(object::namespace(new).to_owned()).or_default();
     by_name.insert(object::name(new).to_owned(), Arc::clone(new));
+}
+
+/// Puts an object where one of its name is.
+fn exchange(by_resource: &mut BTreeMap<Resource, Objects>, resource: &Resource, new: &Arc<Value>) {
+    let by_name = by_resource.get_mut(resource).and_then(|objects| objects.get_mut(object::namespace(new)));
+    if let Some(held) = by_name.and_then(|by_name| by_name.get_mut(object::name(new))) {
+        *held = Arc::clone(new);
+    }
 }
 
 fn take(objects: &mut Objects, old: &Value) {

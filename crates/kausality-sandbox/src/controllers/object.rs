@@ -95,9 +95,14 @@ impl<'a> Owner<'a> {
     }
 }
 
+/// `metadata.ownerReferences`.
+pub(crate) fn owner_references(object: &Value) -> &[Value] {
+    items(&object["metadata"]["ownerReferences"])
+}
+
 /// All owners of an object.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = Owner<'_>> {
-    items(&object["metadata"]["ownerReferences"]).iter().map(Owner)
+    owner_references(object).iter().map(Owner)
 }
 
 /// The owner that reconciles an object.

@@ -24,14 +24,21 @@ pub(crate) struct Decoded {
     pub(crate) unknown: Vec<String>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many values have been read.
+    pub(crate) static READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Reads a value as one of a definition. The error is Go's.
-pub(crate) fn decode(definition: &str, value: Value, fill: Fill) -> Result<Decoded, String> {
+pub(crate) fn decode(definition: &str, mut value: Value, fill: Fill) -> Result<Decoded, String> {
+    #[cfg(test)]
+    READ.set(READ.get() + 1);
     let schemas = &built_in().schemas;
     let mut reader = Reader { schemas, fill, unknown: Vec::new() };
-    let value = match schemas.get(definition) {
-        Some(schema) => reader.read(schema, value, &Place { name: definition, ..Place::default() })?,
-        None => value,
-    };
+    if let Some((name, schema)) = schemas.get_key_value(definition) {
+        reader.read(schema, &mut value, &Place { above: None, step: Way::Here, holder: "", name })?;
+    }
     Ok(Decoded { value, unknown: reader.unknown })
 }
 
@@ -41,17 +48,62 @@ struct Reader<'s> {
     unknown: Vec<String>,
 }
 
-/// Where the reader is.
-#[derive(Clone, Default)]
+/// Where the reader is. It becomes text only where something is told of it.
 struct Place<'p> {
-    /// With the indices of items.
-    path: String,
-    /// Without, as Go's errors name it.
-    fields: String,
+    above: Option<&'p Place<'p>>,
+    step: Way<'p>,
     /// The definition that holds the field.
     holder: &'p str,
     /// The definition of the value itself.
     name: &'p str,
+}
+
+/// The way from one place to the next.
+enum Way<'p> {
+    Here,
+    Field(&'p str),
+    /// A key of a map.
+    Key(&'p str),
+    Item(usize),
+}
+
+impl<'p> Place<'p> {
+    /// A field of what a definition holds.
+    fn field(&'p self, name: &'p str, holder: &'p str) -> Self {
+        Self { above: Some(self), step: Way::Field(name), holder, name: "" }
+    }
+
+    /// What is below something that has no definition of its own.
+    fn below(&'p self, step: Way<'p>) -> Self {
+        Self { above: Some(self), step, holder: self.holder, name: "" }
+    }
+
+    /// With keys and the indices of items.
+    fn path(&self) -> String {
+        let mut path = self.above.map(Self::path).unwrap_or_default();
+        match self.step {
+            Way::Here => {}
+            Way::Field(name) | Way::Key(name) => join(&mut path, name),
+            Way::Item(nth) => path.push_str(&format!("[{nth}]")),
+        }
+        path
+    }
+
+    /// Without, as Go's errors name it.
+    fn fields(&self) -> String {
+        let mut path = self.above.map(Self::fields).unwrap_or_default();
+        if let Way::Field(name) = self.step {
+            join(&mut path, name);
+        }
+        path
+    }
+}
+
+fn join(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
 }
 
 /// What may be any JSON.
@@ -77,132 +129,114 @@ const ALWAYS: [(&str, &str); 3] = [
 ];
 
 impl<'s> Reader<'s> {
-    fn read(&mut self, schema: &'s Value, value: Value, place: &Place<'s>) -> Result<Value, String> {
+    /// Brings a value into the form of its type.
+    fn read(&mut self, schema: &'s Value, value: &mut Value, place: &Place<'_>) -> Result<(), String> {
         let (name, schema) = resolve(self.schemas, schema);
         let name = if name.is_empty() { place.name } else { name };
-        if FREE.contains(&name) || name == FREE_TOO {
-            return Ok(value);
-        }
         // What is applied is compared as it is written.
         let exact = self.fill == Fill::Nothing;
-        match (name, &value) {
-            (QUANTITY, Value::Number(_) | Value::String(_)) if exact => return Ok(value),
-            (QUANTITY, Value::Number(number)) => return Ok(quantity::canonical(&number.to_string())?.into()),
-            (QUANTITY, Value::String(text)) => return Ok(quantity::canonical(text)?.into()),
-            (QUANTITY, other) => return Ok(quantity::canonical(&other.to_string())?.into()),
-            (TIME, Value::String(text)) if !exact => return Ok(time::seconds(text)?.into()),
-            (MICRO_TIME, Value::String(text)) if !exact => return Ok(time::microseconds(text)?.into()),
-            (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Ok(value),
-            (INT_OR_STRING, _) if exact => return Ok(value),
-            (INT_OR_STRING, other) => {
-                return Err(format!("json: cannot unmarshal {other} into Go value of type int32"));
+        if !name.is_empty() {
+            if FREE.contains(&name) || name == FREE_TOO {
+                return Ok(());
             }
-            _ => {}
+            if let Some(read) = special(name, value, exact) {
+                return read;
+            }
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         if !exact && schema.get("format").is_some_and(|format| format == "byte") {
-            return bytes(&value).unwrap_or_else(|| Err(self.mismatch(schema, &value, place)));
+            *value = bytes(value).unwrap_or_else(|| Err(self.mismatch(schema, value, place)))?;
+            return Ok(());
         }
-        match (kind, value) {
+        match (kind, &mut *value) {
             ("object", Value::Object(fields)) => self.object(name, schema, fields, place),
             ("array", Value::Array(items)) => {
-                let Some(schema) = schema.get("items") else { return Ok(Value::Array(items)) };
-                let item = |(nth, value)| {
-                    let path = format!("{}[{nth}]", place.path);
-                    self.read(schema, value, &Place { path, name: "", ..place.clone() })
-                };
-                Ok(Value::Array(items.into_iter().enumerate().map(item).collect::<Result<_, _>>()?))
+                let Some(schema) = schema.get("items") else { return Ok(()) };
+                let mut items = items.iter_mut().enumerate();
+                items.try_for_each(|(nth, item)| self.read(schema, item, &place.below(Way::Item(nth))))
             }
-            ("string", value @ Value::String(_)) | ("boolean", value @ Value::Bool(_)) => Ok(value),
-            ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {
-                Ok(Value::Number(number))
+            ("string", Value::String(_)) | ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => {
+                Ok(())
             }
-            ("number", value @ Value::Number(_)) | ("", value) => Ok(value),
-            (_, value) => Err(self.mismatch(schema, &value, place)),
+            ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(()),
+            ("", _) => Ok(()),
+            (_, value) => Err(self.mismatch(schema, value, place)),
         }
     }
 
     fn object(
         &mut self,
-        name: &'s str,
+        name: &str,
         schema: &'s Value,
-        fields: Map<String, Value>,
-        place: &Place<'s>,
-    ) -> Result<Value, String> {
-        let below = |field: &str, holder| {
-            let join =
-                |path: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
-            Place { path: join(&place.path), fields: join(&place.fields), holder, name: "" }
-        };
-        let mut read = Map::new();
+        fields: &mut Map<String, Value>,
+        place: &Place<'_>,
+    ) -> Result<(), String> {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            for (field, value) in fields {
-                let Some(property) = properties.get(&field) else {
-                    self.unknown.push(below(&field, name).path);
-                    continue;
+            let mut done = Ok(());
+            fields.retain(|field, value| {
+                let Some(property) = properties.get(field) else {
+                    self.unknown.push(place.field(field, name).path());
+                    return false;
                 };
-                if !value.is_null() {
-                    let value = self.read(property, value, &below(&field, name))?;
-                    read.insert(field, value);
+                let known = !value.is_null();
+                if known && done.is_ok() {
+                    done = self.read(property, value, &place.field(field, name));
                 }
-            }
+                known
+            });
+            done?;
             if self.fill == Fill::Zero {
-                self.zero(name, schema, properties, &mut read, place)?;
+                self.zero(name, schema, properties, fields, place)?;
                 for (field, empty) in when_empty(name) {
                     match empty {
-                        Empty::Omitted if read.get(field).is_some_and(is_empty) => {
-                            read.remove(field);
+                        Empty::Omitted if fields.get(field).is_some_and(is_empty) => {
+                            fields.remove(field);
                         }
-                        Empty::Null if !read.contains_key(field) => {
-                            read.insert(field.to_owned(), Value::Null);
+                        Empty::Null if !fields.contains_key(field) => {
+                            fields.insert(field.to_owned(), Value::Null);
                         }
                         Empty::Omitted | Empty::Null => {}
                     }
                 }
             }
         } else if let Some(element) = schema.get("additionalProperties") {
-            for (field, value) in fields {
-                let value = match value {
-                    Value::Null => zero_of(element),
-                    value => {
-                        let path = below(&field, "").path;
-                        self.read(element, value, &Place { path, name: "", ..place.clone() })?
-                    }
-                };
-                read.insert(field, value);
+            for (field, value) in fields.iter_mut() {
+                match value {
+                    Value::Null => *value = zero_of(element),
+                    value => self.read(element, value, &place.below(Way::Key(field)))?,
+                }
             }
-        } else {
-            read = fields;
         }
-        Ok(Value::Object(read))
+        Ok(())
     }
 
     /// Adds what Go writes of fields that nobody has set.
     fn zero(
         &mut self,
-        name: &'s str,
+        name: &str,
         schema: &'s Value,
         properties: &'s Map<String, Value>,
-        read: &mut Map<String, Value>,
-        place: &Place<'s>,
+        fields: &mut Map<String, Value>,
+        place: &Place<'_>,
     ) -> Result<(), String> {
         for (field, property) in properties {
             let Some(default) = property.get("default") else { continue };
-            if read.contains_key(field) {
+            if fields.contains_key(field) {
                 continue;
             }
             if default.is_object() {
                 let (_, target) = resolve(self.schemas, property);
                 if target.get("properties").is_some() && name != OBJECT_META {
-                    let empty = self.read(property, json!({}), &Place { name: "", ..place.clone() })?;
-                    read.insert(field.clone(), empty);
+                    let mut empty = json!({});
+                    self.read(property, &mut empty, &place.below(Way::Here))?;
+                    fields.insert(field.clone(), empty);
                 }
                 continue;
             }
             let required = schema.get("required").and_then(Value::as_array);
             let required = required.is_some_and(|names| names.iter().any(|name| name == field));
             if required || default != "" || ALWAYS.contains(&(name, field)) {
-                read.insert(field.clone(), default.clone());
+                fields.insert(field.clone(), default.clone());
             }
         }
         Ok(())
@@ -216,7 +250,7 @@ impl<'s> Reader<'s> {
                 return format!(
                     "json: cannot unmarshal number {number} into Go struct field {}.{} of type {}",
                     short(place.holder),
-                    place.fields,
+                    place.fields(),
                     go_type(schema)
                 );
             }
@@ -225,12 +259,29 @@ impl<'s> Reader<'s> {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        let (holder, fields, go) = (short(place.holder), &place.fields, go_type(schema));
+        let (holder, fields, go) = (short(place.holder), place.fields(), go_type(schema));
         if fields.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {go}");
         }
         format!("json: cannot unmarshal {found} into Go struct field {holder}.{fields} of type {go}")
     }
+}
+
+/// Types that Go reads in a way of their own; `None` for all others.
+fn special(name: &str, value: &mut Value, exact: bool) -> Option<Result<(), String>> {
+    let read = match (name, &*value) {
+        (QUANTITY, Value::Number(_) | Value::String(_)) if exact => return Some(Ok(())),
+        (QUANTITY, Value::Number(number)) => quantity::canonical(&number.to_string()),
+        (QUANTITY, Value::String(text)) => quantity::canonical(text),
+        (QUANTITY, other) => quantity::canonical(&other.to_string()),
+        (TIME, Value::String(text)) if !exact => time::seconds(text),
+        (MICRO_TIME, Value::String(text)) if !exact => time::microseconds(text),
+        (INT_OR_STRING, Value::Number(_) | Value::String(_)) => return Some(Ok(())),
+        (INT_OR_STRING, _) if exact => return Some(Ok(())),
+        (INT_OR_STRING, other) => Err(format!("json: cannot unmarshal {other} into Go value of type int32")),
+        _ => return None,
+    };
+    Some(read.map(|text| *value = text.into()))
 }
 
 /// Bytes are base64, or a list of numbers.
