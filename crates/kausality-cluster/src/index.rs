@@ -12,7 +12,7 @@ use kausality_core::{
     review::{Object, Text},
 };
 use kube::core::{ApiResource, DynamicObject};
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use crate::{
     feed::Mirror,
@@ -34,7 +34,8 @@ pub struct Index {
     pub(crate) pulse: Pulse,
     state: RwLock<State>,
     departed: Mutex<Departed>,
-    changes: watch::Sender<u64>,
+    /// Not `watch`, which wakes in an order that is left to chance.
+    changes: broadcast::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -59,12 +60,12 @@ struct Departed {
 
 /// The changes of an index.
 #[derive(Debug)]
-pub struct Changes(watch::Receiver<u64>);
+pub struct Changes(broadcast::Receiver<()>);
 
 impl Changes {
     /// Waits until something has changed since the last time, or the time is up.
     pub async fn next(&mut self, patience: Duration) {
-        let _ = tokio::time::timeout(patience, self.0.changed()).await;
+        let _ = tokio::time::timeout(patience, self.0.recv()).await;
     }
 }
 
@@ -90,7 +91,7 @@ impl Index {
             pulse: Pulse::default(),
             state: RwLock::default(),
             departed: Mutex::default(),
-            changes: watch::Sender::new(0),
+            changes: broadcast::Sender::new(1),
         }
     }
 
@@ -128,9 +129,7 @@ impl Index {
         let mut changes = self.changes.subscribe();
         let filled = async {
             while !self.is_synced() {
-                if changes.changed().await.is_err() {
-                    break;
-                }
+                let _ = changes.recv().await;
             }
         };
         let _ = tokio::time::timeout(patience, filled).await;
@@ -151,7 +150,7 @@ impl Index {
         }
         let full = state.full;
         drop(state);
-        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        let _ = self.changes.send(());
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

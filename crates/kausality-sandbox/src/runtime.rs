@@ -9,7 +9,6 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::answer::Body;
@@ -21,6 +20,7 @@ use crate::identity::User;
 use crate::kinds::{Definition, Registry};
 use crate::sandbox::Sandbox;
 use crate::store::After;
+use crate::store::signal::Changes;
 
 /// How long a controller sleeps when nothing happens: kinds may be served by then that were not.
 const NAP: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ struct Worker {
     served: Option<Arc<Registry>>,
     watched: Vec<Watching>,
     /// Of one that watches everything: it need not ask for the changes of each kind.
-    changed: Option<watch::Receiver<u64>>,
+    changed: Option<Changes>,
     queue: BTreeSet<Key>,
     later: BTreeSet<(Time, Key)>,
     retry: Retry<Key>,
@@ -91,7 +91,7 @@ struct Watching {
     resource: Resource,
     definition: Arc<Definition>,
     revision: u64,
-    changed: watch::Receiver<u64>,
+    changed: Changes,
 }
 
 impl Worker {
@@ -160,12 +160,12 @@ impl Worker {
     /// Takes in what has happened since the last time.
     fn listen(&mut self) {
         if let Some(changed) = &mut self.changed {
-            changed.mark_unchanged();
+            changed.latest();
         }
         for at in 0..self.watched.len() {
             let Some(watching) = self.watched.get_mut(at) else { continue };
             // What is shown may lag behind, so that it is not enough to look whether something has changed just now.
-            let latest = *watching.changed.borrow_and_update();
+            let latest = watching.changed.latest();
             if latest <= watching.revision {
                 continue;
             }
@@ -229,10 +229,10 @@ impl Worker {
         let next =
             self.later.first().map_or(NAP, |(at, _)| Duration::from_millis(at.0.saturating_sub(now.0)));
         if let Some(changed) = &mut self.changed {
-            let _ = tokio::time::timeout(next.min(NAP), changed.changed()).await;
+            let _ = tokio::time::timeout(next.min(NAP), changed.next()).await;
             return;
         }
-        let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.changed()));
+        let changes = self.watched.iter_mut().map(|watching| Box::pin(watching.changed.next()));
         let changes: Vec<_> = changes.collect();
         if changes.is_empty() {
             return tokio::time::sleep(next.min(NAP)).await;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::watch;
+use signal::{Changes, Signal};
 
 pub(crate) mod selector;
+pub(crate) mod signal;
 
 /// Where an object is in its collection: namespace and name.
 pub(crate) type Place = (String, String);
@@ -18,7 +19,7 @@ pub(crate) struct Store {
     collections: BTreeMap<String, Collection>,
     /// How many events each collection remembers.
     history: usize,
-    changed: watch::Sender<u64>,
+    changed: Signal,
 }
 
 /// The objects of one resource.
@@ -28,7 +29,7 @@ struct Collection {
     log: VecDeque<Arc<Event>>,
     /// The latest revision that is forgotten.
     compacted: u64,
-    changed: watch::Sender<u64>,
+    changed: Signal,
 }
 
 /// What happened to an object.
@@ -55,13 +56,13 @@ pub(crate) struct Compacted(pub(crate) u64);
 
 impl Collection {
     fn new() -> Self {
-        Self { objects: BTreeMap::new(), log: VecDeque::new(), compacted: 0, changed: watch::Sender::new(0) }
+        Self { objects: BTreeMap::new(), log: VecDeque::new(), compacted: 0, changed: Signal::default() }
     }
 }
 
 impl Store {
     pub(crate) fn new(history: usize) -> Self {
-        Self { revision: 1, collections: BTreeMap::new(), history, changed: watch::Sender::new(0) }
+        Self { revision: 1, collections: BTreeMap::new(), history, changed: Signal::default() }
     }
 
     /// How many writes there were.
@@ -71,7 +72,7 @@ impl Store {
 
     /// The latest revision in which something changed in a collection.
     pub(crate) fn revision_of(&self, collection: &str) -> u64 {
-        self.collections.get(collection).map_or(0, |collection| *collection.changed.borrow())
+        self.collections.get(collection).map_or(0, |collection| collection.changed.get())
     }
 
     pub(crate) fn get(&self, collection: &str, place: &Place) -> Option<&Arc<Value>> {
@@ -122,13 +123,13 @@ impl Store {
     }
 
     /// Is told of every change of a collection.
-    pub(crate) fn subscribe(&mut self, collection: &str) -> watch::Receiver<u64> {
-        self.collection(collection).changed.subscribe()
+    pub(crate) fn subscribe(&mut self, collection: &str) -> Changes {
+        self.collection(collection).changed.follow()
     }
 
     /// Is told of every change.
-    pub(crate) fn subscribe_to_all(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub(crate) fn subscribe_to_all(&self) -> Changes {
+        self.changed.follow()
     }
 
     /// Stores an object, and gives it its revision.
@@ -192,8 +193,8 @@ impl Store {
                 collection.compacted = forgotten.revision;
             }
         }
-        collection.changed.send_replace(revision);
-        self.changed.send_replace(revision);
+        collection.changed.set(revision);
+        self.changed.set(revision);
     }
 }
 

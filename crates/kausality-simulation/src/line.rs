@@ -88,13 +88,17 @@ impl Line {
         self.dead.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
     /// Takes as long as it takes; for ever, to the dead.
     async fn travel(&self) {
         let delay = self.sky.delay(&self.dice);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        if self.dead.load(Ordering::Relaxed) {
+        if self.is_dead() {
             pending::<()>().await;
         }
     }

@@ -18,7 +18,7 @@ use kausality_cluster::{Cluster, Sight, policies, registration::WEBHOOK};
 use kausality_core::{Settings, decision::Verdict};
 use kausality_sandbox::{Admission, Sandbox, User, Write};
 use serde_json::json;
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     SELF,
@@ -50,18 +50,22 @@ pub(crate) struct Replicas {
 struct Replica {
     cluster: Arc<Cluster>,
     line: Line,
-    alive: watch::Sender<bool>,
+    /// Tells when it dies.
+    death: broadcast::Sender<()>,
 }
 
 impl Replica {
     /// Ends when the replica does.
     async fn end(&self) {
-        let _ = self.alive.subscribe().wait_for(|alive| !alive).await;
+        let mut death = self.death.subscribe();
+        if !self.line.is_dead() {
+            let _ = death.recv().await;
+        }
     }
 
     fn die(&self) {
         self.line.die();
-        self.alive.send_replace(false);
+        let _ = self.death.send(());
     }
 
     /// At which version it knows the parent of a request.
@@ -112,7 +116,7 @@ impl Replicas {
         let clock = self.clock;
         let wall = kausality_cluster::Clock::new(move || clock.timestamp());
         let cluster = Cluster::new(line.client(), line.client(), settings, wall);
-        let replica = Arc::new(Replica { cluster, line, alive: watch::Sender::new(true) });
+        let replica = Arc::new(Replica { cluster, line, death: broadcast::Sender::new(1) });
         for task in [
             policies::follow(replica.cluster.clone(), Vec::new()).boxed(),
             replica.cluster.clone().record().boxed(),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use crate::dice::Dice;
 
@@ -64,13 +64,13 @@ impl Weather {
 pub(crate) struct Sky {
     weather: Weather,
     calm: AtomicBool,
-    /// How often the API server has started again.
-    restarts: watch::Sender<u64>,
+    /// Tells when the API server starts again.
+    restarts: broadcast::Sender<()>,
 }
 
 impl Sky {
     pub(crate) fn new(weather: Weather) -> Self {
-        Self { weather, calm: AtomicBool::new(false), restarts: watch::Sender::new(0) }
+        Self { weather, calm: AtomicBool::new(false), restarts: broadcast::Sender::new(1) }
     }
 
     /// Nothing goes wrong from now on.
@@ -88,16 +88,14 @@ impl Sky {
 
     /// The API server crashes and starts again: what is under way gets lost.
     pub(crate) fn restart(&self) {
-        self.restarts.send_modify(|restarts| *restarts += 1);
+        let _ = self.restarts.send(());
     }
 
     /// Ends when the API server crashes the next time.
     pub(crate) fn crash(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut restarts = self.restarts.subscribe();
         async move {
-            if restarts.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            let _ = restarts.recv().await;
         }
     }
 

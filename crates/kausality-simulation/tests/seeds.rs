@@ -82,7 +82,7 @@ fn nothing_goes_wrong_that_must_not() {
 
 #[test]
 fn a_seed_plays_the_same_way_again() {
-    for seed in [3, 14, 159] {
+    for seed in 0..20 {
         let (once, again) = (simulate(seed).unwrap(), simulate(seed).unwrap());
         assert!(once.log.len() > 100, "{once}");
         assert_eq!(once.log, again.log, "seed {seed}");

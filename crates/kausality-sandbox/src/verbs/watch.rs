@@ -8,7 +8,6 @@ use futures::stream;
 use http::Response;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::answer::{self, Body};
 use crate::call::Call;
@@ -20,6 +19,7 @@ use crate::request::Form;
 use crate::sandbox::Sandbox;
 use crate::status::Failure;
 use crate::store::selector::Selector;
+use crate::store::signal::Changes;
 use crate::store::{After, Compacted, Event};
 use crate::verbs::metadata_of;
 
@@ -40,7 +40,7 @@ struct Watch {
     bookmarks: bool,
     /// What has been seen.
     revision: u64,
-    changed: watch::Receiver<u64>,
+    changed: Changes,
     /// What is to be sent.
     ready: VecDeque<Bytes>,
     end: Time,
@@ -127,7 +127,7 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            self.changed.mark_unchanged();
+            self.changed.latest();
             let events = self.sandbox.state().store.since(&self.definition.collection, self.revision);
             match events {
                 Ok(events) => events.iter().for_each(|event| self.observe(event)),
@@ -148,24 +148,21 @@ impl Watch {
         let now = self.sandbox.now();
         let due = self.end.min(now.after_seconds(BOOKMARK_SECONDS));
         let timer = self.sandbox.clock().sleep_until(due);
-        let happened = match select(Box::pin(self.changed.changed()), timer).await {
-            Either::Left((happened, _)) => Some(happened),
-            Either::Right(_) => None,
+        let happened = match select(Box::pin(self.changed.next()), timer).await {
+            Either::Left(_) => true,
+            Either::Right(_) => false,
         };
-        match happened {
-            Some(happened) => self.ended = happened.is_err(),
-            None => {
-                if self.bookmarks {
-                    let current = self.sandbox.state().store.revision();
-                    // Only what has been looked at may be promised.
-                    let seen = self.sandbox.state().store.since(&self.definition.collection, self.revision);
-                    if seen.is_ok_and(|events| events.is_empty()) {
-                        self.revision = self.revision.max(current);
-                        self.bookmark(self.revision, false);
-                    }
+        if !happened {
+            if self.bookmarks {
+                let current = self.sandbox.state().store.revision();
+                // Only what has been looked at may be promised.
+                let seen = self.sandbox.state().store.since(&self.definition.collection, self.revision);
+                if seen.is_ok_and(|events| events.is_empty()) {
+                    self.revision = self.revision.max(current);
+                    self.bookmark(self.revision, false);
                 }
-                self.ended = self.sandbox.now() >= self.end;
             }
+            self.ended = self.sandbox.now() >= self.end;
         }
     }
 
