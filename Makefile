@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The steps of `make test`, quick to fail first.
-STEPS := setup check-fmt clippy check-architecture check-dependencies check-control-plane check-tests check-planted check-demo check-cost
+STEPS := setup check-fmt clippy check-architecture check-generated check-dependencies check-control-plane check-tests check-planted check-demo check-cost
 
 # Tools that we install are kept outside the tree, by version, so that the next run finds them.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kausality/tools
@@ -44,7 +44,7 @@ fmt: ## Format the code
 	@cargo fmt --all
 
 .PHONY: lint
-lint: check-fmt clippy check-architecture check-dependencies ## Run all checks that need no test
+lint: check-fmt clippy check-architecture check-generated check-dependencies ## Run all checks that need no test
 
 .PHONY: setup
 setup: ## Install the tools that are missing
@@ -94,6 +94,11 @@ clippy: ## Does clippy agree?
 check-architecture: ## Are the pure crates pure, and do dependencies point one way?
 	$(call say,Checking the architecture)
 	@cargo xtask check
+
+.PHONY: check-generated
+check-generated: ## Are the files that follow from the code up to date?
+	$(call say,Checking what is generated)
+	@cargo xtask generate --check
 
 .PHONY: check-dependencies
 check-dependencies: ## Are licenses, sources and versions of the dependencies as deny.toml wants them?

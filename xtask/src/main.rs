@@ -5,6 +5,7 @@
 mod check;
 mod control_plane;
 mod cost;
+mod generate;
 mod plant;
 
 use std::process::ExitCode;
@@ -25,6 +26,12 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Write the files that follow from the code: CustomResourceDefinitions.
+    Generate {
+        /// Only fail if one of them is out of date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Plant known bugs in a copy of the tree, and fail if simulation does not find each of them.
     Plant,
 }
@@ -34,6 +41,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run(),
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),
+        Command::Generate { check } => generate::run(check),
         Command::Plant => plant::run(),
     }
 }

@@ -22,6 +22,7 @@
 
 pub mod annotation;
 pub mod approval;
+pub mod crd;
 pub mod freeze;
 pub mod identity;
 pub mod mode;

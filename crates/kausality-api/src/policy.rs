@@ -64,6 +64,9 @@ pub struct KausalitySpec {
     /// When parents of these resources count as settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
+    /// What happens to a request that Kausality does not answer; by the mode, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<FailurePolicy>,
 }
 
 /// Resources of some API groups.
@@ -109,6 +112,15 @@ pub struct Override {
     pub namespaces: Vec<String>,
     /// The mode.
     pub mode: Mode,
+}
+
+/// What happens to a request that Kausality does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailurePolicy {
+    /// It passes.
+    Ignore,
+    /// It fails.
+    Fail,
 }
 
 /// When a parent counts as settled at its intent.

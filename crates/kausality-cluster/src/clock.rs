@@ -31,3 +31,17 @@ impl Default for Clock {
         Self::new(Timestamp::now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever loops while there is time left would do so for ever in time that stands still.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_left_when_it_is_time() {
+        let then = Instant::now() + Duration::from_secs(1);
+        assert_eq!(left_until(then), Some(Duration::from_secs(1)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(left_until(then), None);
+    }
+}

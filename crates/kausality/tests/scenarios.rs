@@ -61,6 +61,7 @@ async fn all_on(host: Host, name: &str) {
     let scenarios = load(&folder);
     let bases: Bases = yaml_files(&folder.join("bases"))
         .into_iter()
+        .chain(yaml_files(&folder.join("../deploy/crds")))
         .map(|(file, text)| (file.trim_end_matches(".yaml").to_owned(), yaml(&file, &text)))
         .collect();
     let starts: Starts = yaml_files(&folder.join("starts"))

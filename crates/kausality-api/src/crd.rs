@@ -1,0 +1,211 @@
+//! The CustomResourceDefinitions, as the API server is to have them.
+//!
+//! `cargo xtask generate` writes them into `deploy/crds`.
+
+use serde_json::{Value, json};
+
+use crate::GROUP;
+
+/// How many entries a list of a policy holds at most, so that the API server can bound what checking them costs.
+const MAX_ENTRIES: usize = 64;
+
+/// All of them, with the names of their files.
+#[must_use]
+pub fn all() -> Vec<(&'static str, Value)> {
+    vec![("kausality.io_kausalities.yaml", kausality())]
+}
+
+/// The definition of `Kausality`.
+#[must_use]
+pub fn kausality() -> Value {
+    let column = |name: &str, path: &str, what: &str| {
+        let kind = if name == "Age" { "date" } else { "string" };
+        json!({"name": name, "type": kind, "jsonPath": path, "description": what})
+    };
+    let condition = |name: &str, field: &str| format!(".status.conditions[?(@.type==\"{name}\")].{field}");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("kausalities.{GROUP}")},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {
+                "kind": "Kausality", "listKind": "KausalityList", "plural": "kausalities", "singular": "kausality",
+                "categories": ["kausality"],
+            },
+            "versions": [{
+                "name": "v1alpha1",
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [
+                    column("Mode", ".spec.mode", "What happens to a drift that nothing lets pass"),
+                    column("Ready", &condition("Ready", "status"), "Whether the policy is in force"),
+                    column("Reason", &condition("Ready", "reason"), "Why, in a word"),
+                    column("Age", ".metadata.creationTimestamp", "How old the policy is"),
+                ],
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "description": "What Kausality watches, where, and whether it logs drifts or denies them.",
+                    "required": ["spec"],
+                    "properties": {
+                        "apiVersion": {"type": "string"},
+                        "kind": {"type": "string"},
+                        "metadata": {"type": "object"},
+                        "spec": spec(),
+                        "status": status(),
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+fn spec() -> Value {
+    json!({
+        "type": "object",
+        "required": ["resources", "mode"],
+        "properties": {
+            "resources": {
+                "type": "array", "minItems": 1, "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic",
+                "description": "The resources that the policy is about.",
+                "items": resource_rule(),
+            },
+            "namespaces": {
+                "type": "object",
+                "description": "The namespaces that the policy is about; all, if absent.",
+                "properties": {
+                    "names": names("These namespaces."),
+                    "selector": selector("The namespaces with these labels."),
+                    "excluded": names("Never these namespaces."),
+                },
+            },
+            "objectSelector": selector("The objects that the policy is about, by label; all, if absent."),
+            "mode": mode("What happens to a drift that nothing lets pass."),
+            "overrides": {
+                "type": "array", "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic",
+                "description": "Other modes for some of it. The first that matches holds; what is left out matches everything.",
+                "items": {
+                    "type": "object",
+                    "required": ["mode"],
+                    "properties": {
+                        "apiGroups": groups("In these API groups."),
+                        "resources": resources("For these resources."),
+                        "namespaces": names("In these namespaces."),
+                        "mode": mode("The mode."),
+                    },
+                },
+            },
+            "settle": {
+                "type": "string", "enum": ["steady", "observedGeneration"],
+                "description": "When a parent counts as settled: once it has been seen in steady state (the default), or as soon as its \
+                    observedGeneration equals its generation.",
+            },
+            "failurePolicy": {
+                "type": "string", "enum": ["Ignore", "Fail"],
+                "description": "What happens to a request that Kausality does not answer. Left out, it passes (Ignore) where the policy \
+                    only logs, and fails where it enforces.",
+            },
+        },
+    })
+}
+
+fn resource_rule() -> Value {
+    let mut groups = groups("The API groups, each by its name; \"\" is the core group.");
+    groups["minItems"] = json!(1);
+    groups["x-kubernetes-validations"] = json!([{
+        "rule": "!self.exists(group, group == '*')",
+        "message": "API groups must be named one by one: \"*\" is for resources only",
+    }]);
+    let mut resources = resources("The resources by their plural names, or \"*\" for all of the groups.");
+    resources["minItems"] = json!(1);
+    json!({
+        "type": "object",
+        "required": ["apiGroups", "resources"],
+        "properties": {
+            "apiGroups": groups,
+            "resources": resources,
+            "excluded": resources_of(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "What \"*\" does not mean."),
+        },
+    })
+}
+
+fn list(items: &Value, what: &str) -> Value {
+    json!({
+        "type": "array", "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic", "description": what, "items": items,
+    })
+}
+
+fn groups(what: &str) -> Value {
+    list(&json!({"type": "string", "maxLength": 253}), what)
+}
+
+fn resources(what: &str) -> Value {
+    resources_of(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", what)
+}
+
+fn resources_of(pattern: &str, what: &str) -> Value {
+    list(&json!({"type": "string", "maxLength": 253, "pattern": pattern}), what)
+}
+
+fn names(what: &str) -> Value {
+    list(&json!({"type": "string", "minLength": 1, "maxLength": 63}), what)
+}
+
+fn mode(what: &str) -> Value {
+    json!({"type": "string", "enum": ["log", "enforce"], "description": what})
+}
+
+fn selector(what: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": what,
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "matchExpressions": {
+                "type": "array", "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "required": ["key", "operator"],
+                    "properties": {
+                        "key": {"type": "string", "maxLength": 317},
+                        "operator": {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+                        "values": list(&json!({"type": "string", "maxLength": 63}), "What In and NotIn speak of."),
+                    },
+                    "x-kubernetes-validations": [{
+                        "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+                        "message": "In and NotIn need values, Exists and DoesNotExist have none",
+                    }],
+                },
+            },
+        },
+    })
+}
+
+fn status() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "observedGeneration": {"type": "integer", "format": "int64"},
+            "conditions": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+                "items": {
+                    "type": "object",
+                    "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+                    "properties": {
+                        "type": {"type": "string", "maxLength": 316},
+                        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+                        "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+                        "message": {"type": "string", "maxLength": 32768},
+                        "lastTransitionTime": {"type": "string", "format": "date-time"},
+                        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+                    },
+                },
+            },
+        },
+    })
+}
