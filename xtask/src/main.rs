@@ -33,7 +33,11 @@ enum Command {
         check: bool,
     },
     /// Plant known bugs in a copy of the tree, and fail if simulation does not find each of them.
-    Plant,
+    Plant {
+        /// Only those whose name contains this.
+        #[arg(default_value = "")]
+        which: String,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -42,6 +46,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),
         Command::Generate { check } => generate::run(check),
-        Command::Plant => plant::run(),
+        Command::Plant { which } => plant::run(&which),
     }
 }

@@ -43,6 +43,12 @@ const PLANTS: &[Plant] = &[
         wrong: "parent.annotation(annotation::SETTLED).and_then(IntentHash::parse).is_some()",
     },
     Plant {
+        name: "nothing ever counts as settled",
+        file: "crates/kausality-core/src/settle.rs",
+        right: "matches!(self, Self::Marked | Self::Steady | Self::Observed)",
+        wrong: "matches!(self, Self::Observed)",
+    },
+    Plant {
         name: "Kausality reverts its own writes",
         file: "crates/kausality-core/src/class.rs",
         right: "if settings.own_users.contains(&*request.user_info.username) {",
@@ -59,8 +65,8 @@ const PLANTS: &[Plant] = &[
 /// What a failing simulation prints before the seed that fails.
 const FOUND: &str = "plays it again";
 
-/// Plants each bug, and fails if simulation does not find one of them.
-pub(crate) fn run() -> Result<ExitCode> {
+/// Plants each bug whose name contains `which`, and fails if simulation does not find one of them.
+pub(crate) fn run(which: &str) -> Result<ExitCode> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let bed = target.join("plants");
     let (tree, built) = (bed.join("tree"), bed.join("target"));
@@ -69,7 +75,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let built = fs::canonicalize(&built)?;
     let mut out = std::io::stdout();
     let mut missed = 0;
-    for plant in PLANTS {
+    for plant in PLANTS.iter().filter(|plant| plant.name.contains(which)) {
         let file = tree.join(plant.file);
         let right = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         ensure!(

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
-use kausality_core::{Decision, Drift, Summary, decision::Effect, summary::ObjectId};
+use kausality_core::{
+    Decision, Drift, Summary, decision::Effect, review::Request, status, summary::ObjectId,
+};
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -27,6 +29,9 @@ const QUIET: Duration = Duration::from_secs(2);
 
 /// An object that is never quiet gets what its status updates showed after this time all the same.
 const NEVER_QUIET: Duration = Duration::from_secs(15);
+
+/// A status that has not been stored by then after its review never will be: no webhook has more time.
+const PROOF: Duration = Duration::from_secs(35);
 
 /// How long a write may take.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
@@ -76,16 +81,18 @@ impl Cluster {
     }
 
     /// Starts what comes after the answer.
-    pub(crate) fn follow(self: Arc<Self>, decision: &Decision) {
+    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
                 Effect::RecordStatus { object, uid, generation, annotations } => {
-                    self.pending.note(object, uid, *generation, annotations, Until::Quiet);
+                    let sent = request.object.as_ref().and_then(|sent| sent.status);
+                    let status = request.old_object.as_ref().map(|stored| status::read(stored, sent));
+                    self.pending.note(object, uid, *generation, annotations, Until::Quiet, status);
                 }
                 Effect::RecordScale { object, uid, generation, annotations } => {
                     // A retry of the same request finds its record under way.
-                    if self.pending.note(object, uid, *generation, annotations, Until::Scaled) {
+                    if self.pending.note(object, uid, *generation, annotations, Until::Scaled, None) {
                         let (cluster, uid) = (self.clone(), uid.clone());
                         tokio::spawn(async move { cluster.record_scale(&uid).await });
                     }
@@ -136,7 +143,7 @@ impl Cluster {
         let kind = match kind {
             Ok(kind) => kind,
             Err(UnknownKind::NotServed(_)) => {
-                self.pending.done(uid, Until::Quiet, annotations);
+                self.pending.done(uid, Until::Quiet, annotations, waiting.since);
                 return true;
             }
             Err(UnknownKind::Failed(..)) => return false,
@@ -151,26 +158,30 @@ impl Cluster {
                 Err(_) => return false,
             },
         };
-        let holds = |stored: &Arc<Summary>| waiting.holds(&self.pending.over(stored.clone()));
-        if stored.as_ref().is_some_and(|stored| !holds(stored)) {
+        let proves = |stored: &Arc<Summary>| self.pending.prove(uid, waiting, &stored.status);
+        if stored.as_ref().is_some_and(|stored| !proves(stored)) {
             // The watch may lag behind, or the status never came to be.
             stored = match self.reread(&kind, object, uid).await {
                 Ok(stored) => stored,
                 Err(_) => return false,
             };
         }
-        let mut current = annotations.clone();
-        let kept = stored.is_none_or(|stored| {
-            if !holds(&stored) {
-                current.remove(SETTLED);
-            }
-            current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref())
-        });
-        let done = kept || self.write(uid, object, &current).await;
-        if done {
-            self.pending.done(uid, Until::Quiet, annotations);
+        let Some(stored) = stored else {
+            self.pending.done(uid, Until::Quiet, annotations, waiting.since);
+            return true;
+        };
+        let proven = proves(&stored);
+        let holding = waiting.holding_at(stored.generation, proven);
+        let current: Annotations = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
+        // A mark speaks of the intent that it was read with.
+        let version = current.contains_key(SETTLED).then_some(stored.resource_version.as_str());
+        if !kept && !self.write(uid, object, version, &current).await {
+            return false;
         }
-        done
+        let waits = !proven && current.len() < annotations.len() && waiting.since.elapsed() < PROOF;
+        self.pending.done(uid, Until::Quiet, if waits { &current } else { annotations }, waiting.since);
+        !waits
     }
 
     /// The object of a uid as the API server has it.
@@ -192,14 +203,14 @@ impl Cluster {
         {
             let left = left_until(since + SCALE_PATIENCE);
             if self.has_scaled(uid, &object, generation, left).await {
-                if self.write(uid, &object, &annotations).await || left.is_none() {
-                    self.pending.done(uid, Until::Scaled, &annotations);
+                if self.write(uid, &object, None, &annotations).await || left.is_none() {
+                    self.pending.done(uid, Until::Scaled, &annotations, since);
                 } else {
                     tokio::time::sleep(TICK).await;
                 }
             } else if left.is_none() {
                 // It was denied by somebody else, or failed.
-                self.pending.done(uid, Until::Scaled, &annotations);
+                self.pending.done(uid, Until::Scaled, &annotations, since);
             }
         }
     }
@@ -232,10 +243,15 @@ impl Cluster {
         }
     }
 
-    async fn write(&self, uid: &str, object: &ObjectId, annotations: &Annotations) -> bool {
-        let written =
-            tokio::time::timeout(WRITE_DEADLINE, self.annotate(&self.client, object, uid, None, annotations))
-                .await;
+    async fn write(
+        &self,
+        uid: &str,
+        object: &ObjectId,
+        version: Option<&str>,
+        annotations: &Annotations,
+    ) -> bool {
+        let writing = self.annotate(&self.client, object, uid, version, annotations);
+        let written = tokio::time::timeout(WRITE_DEADLINE, writing).await;
         match written {
             Ok(Ok(())) => true,
             Ok(Err(Unwritten { reason, .. })) => {

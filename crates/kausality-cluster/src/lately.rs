@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kausality_core::{Decision, Summary, class::Class, is_bound_to_conflict, review::Request};
+use kausality_core::{Decision, Summary, class::Class, is_bound_to_conflict, review::Request, status};
 use tokio::time::Instant;
 
 /// A change that has not shown by then has failed.
@@ -58,6 +58,13 @@ impl Lately {
         if changes.len() >= MAX_CHANGES {
             changes.retain(|_, change| change.at.elapsed() < MEMORY);
         }
+        let later = |known: &Change| match (&known.shows, &shows) {
+            (Shows::After(known), Shows::After(new)) => known > new,
+            _ => false,
+        };
+        if changes.get(uid).is_some_and(later) {
+            return;
+        }
         if changes.len() < MAX_CHANGES {
             changes.insert(uid.to_owned(), Change { at: Instant::now(), shows });
         }
@@ -75,9 +82,12 @@ impl Lately {
         })
     }
 
-    /// Forgets the change of an object: it has been waited for in vain, and nobody else need wait.
-    pub(crate) fn give_up(&self, known: &Summary) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&known.uid);
+    /// Forgets the change of an object that has been waited for since then in vain: nobody else need wait.
+    pub(crate) fn give_up(&self, known: &Summary, since: Instant) {
+        let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.get(&known.uid).is_some_and(|change| change.at <= since) {
+            changes.remove(&known.uid);
+        }
     }
 }
 
@@ -91,11 +101,17 @@ impl Shows {
             Class::Delete => return Some(Self::Deletion),
             Class::Update | Class::Scale => {}
             Class::Metadata if changes_annotations(request, decision) => {}
-            // What a status shows is known from the request itself.
+            Class::Status if changes_status(request) => {}
             Class::Metadata | Class::Status | Class::Create | Class::Own | Class::Ignored => return None,
         }
         request.old_object.as_ref()?.metadata.resource_version.parse().ok().map(Self::After)
     }
+}
+
+/// Whether a status says something else than before: one that says the same may never be stored.
+fn changes_status(request: &Request<'_>) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    status::read(old, old.status) != status::read(old, new.status)
 }
 
 /// Whether annotations of ours will be others than they are: an update that changes nothing is never stored.

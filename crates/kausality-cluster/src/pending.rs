@@ -10,11 +10,14 @@ use std::{
 };
 
 use kausality_api::{
-    annotation::{CONTROLLERS, SETTLED},
+    annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED},
     identity::{Hashes, UserHash},
-    policy::Settle,
 };
-use kausality_core::{Summary, review, settle, summary::ObjectId};
+use kausality_core::{
+    Summary, review,
+    status::{self, Reading},
+    summary::ObjectId,
+};
 use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
@@ -47,8 +50,9 @@ pub(crate) struct Waiting {
     pub annotations: Annotations,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
-    /// Whether the object has been seen as steady as a mark says. A review is no proof of storage: the status that was
-    /// reviewed may never have come to be.
+    /// The status that showed what waits, as it reads. A review is no proof of storage: it may never come to be.
+    status: Option<Reading>,
+    /// Whether the object has been seen with that status.
     proven: bool,
     /// When the first of them came.
     first: Instant,
@@ -61,23 +65,19 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether its mark, if it has one, shows on the object as it will be.
-    pub(crate) fn holds(&self, dressed: &Summary) -> bool {
-        match self.annotations.get(SETTLED) {
-            Some(Some(mark)) => dressed.annotation(SETTLED) == Some(mark),
+    /// The annotations that an object has at this generation, with what its status showed or without. A change of intent
+    /// takes the mark off, also one back to the intent that it speaks of.
+    pub(crate) fn holding_at(
+        &self,
+        generation: Option<i64>,
+        proven: bool,
+    ) -> impl Iterator<Item = (&String, &Option<String>)> {
+        let holds = move |key: &str, value: &Option<String>| match key {
+            SETTLED => value.is_none() || proven && generation == self.generation,
+            OBSERVED_GENERATION | PHASE => proven,
             _ => true,
-        }
-    }
-
-    /// The annotations that hold whatever has become of the object.
-    fn plain(&self) -> impl Iterator<Item = (&String, &Option<String>)> {
-        self.annotations.iter().filter(|(key, value)| *key != SETTLED || value.is_none())
-    }
-
-    /// The mark that the object has at this generation: a change of intent takes it off, also one back to the intent
-    /// that it speaks of.
-    fn mark_at(&self, generation: Option<i64>) -> Option<&str> {
-        self.annotations.get(SETTLED).filter(|_| generation == self.generation)?.as_deref()
+        };
+        self.annotations.iter().filter(move |(key, value)| holds(key, value))
     }
 }
 
@@ -91,6 +91,7 @@ impl Pending {
         generation: Option<i64>,
         annotations: &Annotations,
         until: Until,
+        status: Option<Reading>,
     ) -> bool {
         let mut waiting = self.lock();
         let key = (uid.to_owned(), until);
@@ -102,24 +103,30 @@ impl Pending {
             object: object.clone(),
             annotations: Annotations::new(),
             generation,
+            status: status.clone(),
             proven: false,
             first: Instant::now(),
             since: Instant::now(),
             failures: 0,
             rest_until: None,
         });
-        if entry.generation != generation {
+        // One that was under way for longer than another knows less than that.
+        let late = generation < entry.generation;
+        if entry.generation != generation && !late {
             entry.annotations.remove(SETTLED);
             entry.proven = false;
         }
-        for (key, value) in annotations {
+        if entry.status != status && !late {
+            (entry.status, entry.proven) = (status, false);
+        }
+        for (key, value) in annotations.iter().filter(|(key, _)| !late || *key == CONTROLLERS) {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
                 (CONTROLLERS, Some(value), Some(Some(waiting))) => Some(together(waiting, value)),
                 _ => value.clone(),
             };
             entry.annotations.insert(key.clone(), value);
         }
-        entry.generation = generation;
+        entry.generation = entry.generation.max(generation);
         entry.since = Instant::now();
         first
     }
@@ -146,28 +153,24 @@ impl Pending {
             return summary;
         }
         let mut dressed = Summary::clone(&summary);
-        for (key, value) in waiting.iter().flat_map(Waiting::plain) {
-            dressed.annotate(key, value.as_deref());
-        }
-        if let Some(mark) = self.proven(&waiting, &dressed) {
-            dressed.annotate(SETTLED, Some(mark));
+        for waiting in &waiting {
+            let proven = self.prove(&summary.uid, waiting, &summary.status);
+            for (key, value) in waiting.holding_at(summary.generation, proven) {
+                dressed.annotate(key, value.as_deref());
+            }
         }
         Arc::new(dressed)
     }
 
-    /// The mark among what waits for an object, if the object has been seen that steady: now, or earlier.
-    fn proven<'w>(&self, waiting: &'w [Waiting], dressed: &Summary) -> Option<&'w str> {
-        let (waiting, mark) =
-            waiting.iter().find_map(|waiting| Some((waiting, waiting.mark_at(dressed.generation)?)))?;
-        if !waiting.proven {
-            if !settle::of(dressed, Settle::Steady).is_settled() {
-                return None;
-            }
-            if let Some(entry) = self.lock().get_mut(&(dressed.uid.clone(), Until::Quiet)) {
-                entry.proven |= entry.generation == dressed.generation;
-            }
+    /// Whether an object has been seen with the status that showed what waits for it: now, or earlier.
+    pub(crate) fn prove(&self, uid: &str, waiting: &Waiting, stored: &Reading) -> bool {
+        if waiting.proven || waiting.status.as_ref() != Some(stored) {
+            return waiting.proven;
         }
-        Some(mark)
+        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
+            entry.proven |= entry.status.as_ref() == Some(stored);
+        }
+        true
     }
 
     /// Gives a review's copy of an object the annotations that wait for it.
@@ -177,14 +180,15 @@ impl Pending {
             return;
         }
         self.stir(&object.metadata.uid);
-        for (key, value) in waiting.iter().flat_map(Waiting::plain) {
-            match value {
-                Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
-                None => object.metadata.annotations.remove(key),
+        let stored = status::read(object, object.status);
+        for waiting in &waiting {
+            let proven = self.prove(&object.metadata.uid, waiting, &stored);
+            for (key, value) in waiting.holding_at(object.metadata.generation, proven) {
+                match value {
+                    Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
+                    None => object.metadata.annotations.remove(key),
+                }
             }
-        }
-        if let Some(mark) = self.proven(&waiting, &Summary::of(object)) {
-            object.metadata.annotations.set(SETTLED.to_owned(), mark.to_owned());
         }
     }
 
@@ -221,13 +225,16 @@ impl Pending {
         }
     }
 
-    /// Lets go of what has been written, unless more has come since.
-    pub(crate) fn done(&self, uid: &str, until: Until, written: &Annotations) {
+    /// Lets go of what has been written, unless more has come since then.
+    pub(crate) fn done(&self, uid: &str, until: Until, written: &Annotations, since: Instant) {
         let mut waiting = self.lock();
         let key = (uid.to_owned(), until);
-        if let Some(entry) = waiting.get_mut(&key) {
+        if let Some(entry) = waiting.get_mut(&key).filter(|entry| entry.since == since) {
+            let before = entry.annotations.len();
             entry.annotations.retain(|key, value| written.get(key) != Some(value));
-            (entry.first, entry.failures, entry.rest_until) = (Instant::now(), 0, None);
+            if entry.annotations.len() < before {
+                (entry.first, entry.failures, entry.rest_until) = (Instant::now(), 0, None);
+            }
             if entry.annotations.is_empty() {
                 waiting.remove(&key);
             }

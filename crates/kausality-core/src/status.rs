@@ -25,7 +25,7 @@ pub enum Standing {
 }
 
 /// A status, read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The generation that the status is about, as the status itself says.
     pub observed_generation: Option<i64>,

@@ -24,6 +24,7 @@ use crate::{OPERATOR, SELF, clock::Clock};
 
 mod version;
 
+use version::intent;
 pub(crate) use version::{Steady, Version, system};
 
 /// The oracle of one simulation.
@@ -73,6 +74,8 @@ pub(crate) struct Question {
     child: [String; 3],
     parent: Option<String>,
     deleting: bool,
+    /// Whether it changes what is wanted: nothing less is gated.
+    intended: bool,
     dry_run: bool,
     /// The annotations of ours that were sent.
     sent: BTreeMap<String, String>,
@@ -146,6 +149,8 @@ impl Oracle {
 
     /// A request is about to be decided by a replica that knows its parent at this version.
     pub(crate) fn ask(&self, review: &[u8], known: Option<&str>) -> Option<Question> {
+        let plain: Value = serde_json::from_slice(review).ok()?;
+        let [before, after] = ["oldObject", "object"].map(|which| intent(&plain["request"][which]));
         let review = Review::parse(review).ok()?;
         let request = &review.request;
         let object = request.object.as_ref().or(request.old_object.as_ref())?;
@@ -179,6 +184,7 @@ impl Oracle {
             child: [&object.api_version, &object.kind, &object.metadata.name].map(ToString::to_string),
             parent,
             deleting: old.is_some_and(|old| old.metadata.is_deleting()),
+            intended: request.sub_resource.is_empty() && before != after,
             dry_run: request.is_dry_run(),
             sent: sent.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
             fresh,
@@ -311,13 +317,19 @@ impl State {
 
     /// Why a request is a drift that should have been denied.
     fn unasked(&self, question: &Question, decision: &Decision) -> Option<String> {
-        let gated = matches!(decision.class, Class::Create | Class::Update | Class::Delete);
-        let excused =
-            approval(decision).is_some() || question.deleting || !question.fresh || question.dry_run;
-        if !gated || excused {
+        if !question.intended || question.deleting || !question.fresh || question.dry_run {
             return None;
         }
         let versions = self.meanwhile(question)?;
+        if versions.iter().all(|parent| parent.frozen && !parent.deleting) {
+            return Some("its parent was frozen".to_owned());
+        }
+        if let Some(approval) = approval(decision) {
+            let [_, kind, name] = &question.child;
+            let parent = self.objects.get(question.parent.as_ref()?)?;
+            let given = parent.versions.iter().any(|parent| parent.gives(&approval, kind, name));
+            return (!given).then(|| format!("nobody approved it: {approval:?}"));
+        }
         let drifts = |parent: &&Version| {
             !parent.deleting && parent.is_settled() && parent.is_controlled_by(&question.user)
         };
@@ -349,12 +361,19 @@ impl State {
             }
         }
         let tracked = self.objects.entry(uid).or_default();
-        match write.after {
-            Some(after) => {
-                let version = Version::of(at, after, tracked.versions.last());
-                tracked.versions.push(version);
-            }
-            None => tracked.gone = Some(at),
+        let Some(after) = write.after else {
+            tracked.gone = Some(at);
+            return;
+        };
+        let version = Version::of(at, after, tracked.versions.last());
+        let early = version.is_marked() && !version.arrived;
+        let forged = version.system.values().any(|value| value.contains("forge"));
+        tracked.versions.push(version);
+        if early {
+            self.violation(clock, format!("{what} is marked as settled at an intent at which it never was"));
+        }
+        if forged {
+            self.violation(clock, format!("{what} carries what was forged"));
         }
     }
 

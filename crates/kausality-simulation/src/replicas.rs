@@ -222,7 +222,8 @@ impl Admission for Neighbour {
     }
 
     fn matches(&self, write: &Write<'_>) -> bool {
-        is_gated(write.group, write.resource) && write.user != SELF && write.subresource.is_empty()
+        let part = matches!(write.subresource, "" | "status" | "scale");
+        part && is_gated(write.group, write.resource) && write.user != SELF
     }
 
     fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
@@ -235,7 +236,8 @@ impl Admission for Neighbour {
             let mut verdict = kausality_sandbox::Verdict::allow();
             let review: serde_json::Value = serde_json::from_slice(&review).unwrap_or_default();
             let labels = &review["request"]["object"]["metadata"]["labels"];
-            if self.dice.chance(weather.meddling) && review["request"]["object"].is_object() {
+            let whole = review["request"]["subResource"].is_null() && review["request"]["object"].is_object();
+            if self.dice.chance(weather.meddling) && whole {
                 let mut labels = labels.as_object().cloned().unwrap_or_default();
                 labels.insert("neighbour".to_owned(), json!("was-here"));
                 verdict.patch = Some(json!([{"op": "add", "path": "/metadata/labels", "value": labels}]));

@@ -44,7 +44,7 @@ fn a_change_is_under_way_until_a_later_version_shows() {
     assert!(lately.is_under_way(&known("8", "")), "further behind");
     assert!(!lately.is_under_way(&known("10", "")));
     assert!(!Lately::default().is_under_way(&known("9", "")), "another object");
-    lately.give_up(&known("9", ""));
+    lately.give_up(&known("9", ""), Instant::now());
     assert!(!lately.is_under_way(&known("9", "")), "waited for in vain");
 }
 
@@ -88,4 +88,32 @@ fn of_metadata_only_annotations_of_ours_matter() {
     assert!(under_way(r#"{"kausality.io/freeze":"true"}"#, "{}"));
     assert!(!under_way("{}", r#"{"example.com/a":"b"}"#));
     assert!(!under_way("{}", r#"{"kausality.io/trace":"[]"}"#), "forged, so patched away");
+}
+
+#[test]
+fn a_status_that_says_something_new_is_under_way() {
+    let noted = |from: u8, to: u8| {
+        let object = |seen: u8| {
+            format!(
+                r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"9","generation":1}},"status":{{"observedGeneration":{seen}}}}}"#
+            )
+        };
+        let review = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"operation":"UPDATE",
+            "subResource":"status","kind":{{"kind":"A"}},"resource":{{"resource":"as"}},"userInfo":{{"username":"c"}},
+            "oldObject":{},"object":{}}}}}"#,
+            object(from),
+            object(to)
+        );
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let settings = Settings::default();
+        let lately = Lately::default();
+        lately.note(
+            &review.request,
+            &decide(&review, &kausality_core::Facts::new("2026-01-01T00:00:00Z".parse().unwrap(), &settings)),
+        );
+        lately.is_under_way(&known("9", ""))
+    };
+    assert!(noted(0, 1));
+    assert!(!noted(1, 1), "one that says the same may never be stored");
 }

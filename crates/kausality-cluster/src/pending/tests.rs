@@ -16,7 +16,13 @@ fn annotations<const N: usize>(pairs: [(&str, Option<&str>); N]) -> Annotations 
 
 /// Notes one annotation for the object "u", at a generation.
 fn note(pending: &Pending, generation: i64, key: &str, value: Option<&str>) -> bool {
-    pending.note(&id(), "u", Some(generation), &annotations([(key, value)]), Until::Quiet)
+    let status = Some(reading(generation));
+    pending.note(&id(), "u", Some(generation), &annotations([(key, value)]), Until::Quiet, status)
+}
+
+/// A status that has seen this generation.
+fn reading(observed: i64) -> Reading {
+    with_status(&format!(r#"{{"observedGeneration":{observed}}}"#)).status.clone()
 }
 
 #[track_caller]
@@ -61,7 +67,8 @@ fn is_ripe(pending: &Pending, quiet: Duration, at_most: Duration) -> bool {
 #[test]
 fn only_the_first_note_of_a_sort_is_the_first() {
     let pending = Pending::default();
-    let scaled = |uid: &str| pending.note(&id(), uid, Some(1), &annotations([(TRACE, None)]), Until::Scaled);
+    let scaled =
+        |uid: &str| pending.note(&id(), uid, Some(1), &annotations([(TRACE, None)]), Until::Scaled, None);
     assert!(note(&pending, 1, TRACE, Some("a")));
     assert!(!note(&pending, 1, TRACE, Some("b")));
     assert!(scaled("u"), "another sort");
@@ -104,9 +111,9 @@ fn a_full_house_takes_nobody_new_but_more_of_those_inside() {
     let one = annotations([(TRACE, Some("a"))]);
     note(&pending, 1, TRACE, Some("a"));
     for number in 1..MAX_WAITING {
-        assert!(pending.note(&id(), &number.to_string(), None, &one, Until::Quiet));
+        assert!(pending.note(&id(), &number.to_string(), None, &one, Until::Quiet, None));
     }
-    assert!(!pending.note(&id(), "late", None, &one, Until::Quiet));
+    assert!(!pending.note(&id(), "late", None, &one, Until::Quiet, None));
     assert!(pending.get("late", Until::Quiet).is_none());
     note(&pending, 1, TRACE, Some("b"));
     check_waiting(&pending, [(TRACE, Some("b"))]);
@@ -121,9 +128,9 @@ fn objects_are_seen_as_they_will_be() {
     note(&pending, 1, TRACE, None);
     check_seen(&pending, 1, Some("mark"), None);
     let scaled = annotations([(TRACE, Some("scaled"))]);
-    pending.note(&id(), "u", Some(1), &scaled, Until::Scaled);
+    pending.note(&id(), "u", Some(1), &scaled, Until::Scaled, None);
     check_seen(&pending, 1, Some("mark"), Some("scaled"));
-    pending.note(&id(), "v", Some(1), &annotations([(SETTLED, None)]), Until::Quiet);
+    pending.note(&id(), "v", Some(1), &annotations([(SETTLED, None)]), Until::Quiet, None);
     check_seen(&pending, 1, Some("mark"), Some("scaled"));
 }
 
@@ -165,7 +172,7 @@ fn what_is_quiet_is_ripe_and_so_is_what_never_will_be() {
 #[test]
 fn a_scale_is_never_ripe() {
     let pending = Pending::default();
-    pending.note(&id(), "u", Some(1), &annotations([(TRACE, None)]), Until::Scaled);
+    pending.note(&id(), "u", Some(1), &annotations([(TRACE, None)]), Until::Scaled, None);
     assert!(!is_ripe(&pending, Duration::ZERO, Duration::ZERO));
     pending.postpone("u");
     assert!(pending.get("u", Until::Scaled).unwrap().rest_until.is_none());
@@ -203,16 +210,16 @@ fn what_was_written_goes_and_what_came_meanwhile_stays() {
     age(&pending, HOUR);
     let written = pending.get("u", Until::Quiet).unwrap().annotations;
     note(&pending, 1, TRACE, Some("b"));
-    pending.note(&id(), "u", Some(1), &annotations([(TRACE, Some("a"))]), Until::Scaled);
+    pending.note(&id(), "u", Some(1), &annotations([(TRACE, Some("a"))]), Until::Scaled, None);
 
-    pending.done("u", Until::Quiet, &written);
+    pending.done("u", Until::Quiet, &written, pending.get("u", Until::Quiet).unwrap().since);
     check_waiting(&pending, [(TRACE, Some("b"))]);
     let left = pending.get("u", Until::Quiet).unwrap();
     assert_eq!((left.failures, left.rest_until), (0, None), "what stays begins anew");
     assert!(left.first.elapsed() < HOUR, "also its time");
     assert!(pending.get("u", Until::Scaled).is_some(), "another sort");
 
-    pending.done("u", Until::Quiet, &left.annotations);
+    pending.done("u", Until::Quiet, &left.annotations, pending.get("u", Until::Quiet).unwrap().since);
     assert!(pending.get("u", Until::Quiet).is_none());
     assert!(note(&pending, 1, TRACE, Some("c")), "the next note is the first");
 }
@@ -233,6 +240,34 @@ fn a_mark_holds_once_the_status_that_it_speaks_of_has_been_seen() {
     assert_eq!(mark(done).as_deref(), Some("mark"));
     assert_eq!(mark(busy).as_deref(), Some("mark"), "however its status flaps afterwards");
     note(&pending, 2, SETTLED, Some("two"));
-    note(&pending, 1, SETTLED, Some("mark"));
-    assert_eq!(mark(busy), None, "another change of intent came between");
+    assert_eq!(mark(done), None, "a change of intent came between");
+    note(&pending, 1, SETTLED, Some("late"));
+    check_waiting(&pending, [(SETTLED, Some("two"))]);
+}
+
+#[test]
+fn what_a_status_showed_is_not_seen_before_the_status_is() {
+    let pending = Pending::default();
+    note(&pending, 1, OBSERVED_GENERATION, Some("1"));
+    note(&pending, 1, PHASE, Some("Initialized"));
+    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
+    let seen = |status: &str| {
+        let over = pending.over(with_status(status));
+        [OBSERVED_GENERATION, PHASE, CONTROLLERS].map(|key| over.annotation(key).is_some())
+    };
+    assert_eq!(seen(r#"{"observedGeneration":0}"#), [false, false, true]);
+    assert_eq!(seen(r#"{"observedGeneration":1}"#), [true, true, true]);
+}
+
+#[test]
+fn what_came_while_it_was_written_stays() {
+    let pending = Pending::default();
+    note(&pending, 1, TRACE, Some("a"));
+    let before = pending.get("u", Until::Quiet).unwrap();
+    age(&pending, HOUR);
+    pending.done("u", Until::Quiet, &before.annotations, before.since);
+    check_waiting(&pending, [(TRACE, Some("a"))]);
+    let now = pending.get("u", Until::Quiet).unwrap();
+    pending.done("u", Until::Quiet, &now.annotations, now.since);
+    check_waiting(&pending, []);
 }

@@ -82,6 +82,12 @@ impl Version {
         self.system.get(CONTROLLERS).is_some_and(|all| all.split(',').any(|one| one == user))
     }
 
+    /// Whether it carries this very approval, for this child.
+    pub(crate) fn gives(&self, approval: &Approval, kind: &str, name: &str) -> bool {
+        approval.matches("*", kind, name)
+            && self.approvals.iter().any(|given| given.reason == approval.reason)
+    }
+
     /// Whether an approval on it holds for a child.
     pub(crate) fn approves(&self, api_version: &str, kind: &str, name: &str) -> bool {
         self.approvals.iter().any(|approval| {
@@ -96,7 +102,7 @@ fn text(value: &Value) -> String {
 }
 
 /// All but what names it and what it has come to.
-fn intent(object: &Value) -> Value {
+pub(crate) fn intent(object: &Value) -> Value {
     let fields = object.as_object().cloned().unwrap_or_default();
     let left_out = ["apiVersion", "kind", "metadata", "status"];
     fields.into_iter().filter(|(key, _)| !left_out.contains(&key.as_str())).collect::<Map<_, _>>().into()
