@@ -381,7 +381,10 @@ impl Cluster {
                     Sight::Here(summary) if self.lately.is_under_way(&summary) => {
                         match left_until(begun + WHILE) {
                             Some(left) => changes.next(left).await,
-                            None => self.lately.give_up(&summary, begun),
+                            None => {
+                                self.lately.give_up(&summary, begun);
+                                return Ok(Some(self.pending.over(summary)));
+                            }
                         }
                     }
                     Sight::Here(summary) => return Ok(Some(self.pending.over(summary))),

@@ -9,7 +9,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use kausality_api::{annotation::SYSTEM, approval::Approval, approval::ApprovalMode};
+use kausality_api::{
+    annotation::{SETTLED, SYSTEM},
+    approval::{Approval, ApprovalMode},
+};
 use kausality_core::{
     Decision, Exception, Review,
     class::Class,
@@ -366,7 +369,10 @@ impl State {
             return;
         };
         let version = Version::of(at, after, tracked.versions.last());
-        let early = version.is_marked() && !version.arrived;
+        // A scale that leads back to an earlier intent cannot take the mark off: that is written a moment later.
+        let mark = |version: &Version| version.system.get(SETTLED).cloned();
+        let new = tracked.versions.last().and_then(mark) != mark(&version);
+        let early = new && version.is_marked() && !version.arrived;
         let forged = version.system.values().any(|value| value.contains("forge"));
         tracked.versions.push(version);
         if early {
