@@ -124,18 +124,6 @@ impl Index {
         Changes(self.changes.subscribe())
     }
 
-    /// Waits until the index has been filled once, or the time is up.
-    pub async fn synced(&self, patience: Duration) -> bool {
-        let mut changes = self.changes.subscribe();
-        let filled = async {
-            while !self.is_synced() {
-                let _ = changes.recv().await;
-            }
-        };
-        let _ = tokio::time::timeout(patience, filled).await;
-        self.is_synced()
-    }
-
     /// How the index is doing.
     #[must_use]
     pub fn health(&self) -> Health {
