@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
 use kausality_core::{
-    Decision, Drift, Summary, decision::Effect, review::Request, status, summary::ObjectId,
+    Decision, Drift, Known, Summary, decision::Effect, review::Request, status, summary::ObjectId,
 };
 use kube::{
     Client,
@@ -20,7 +20,7 @@ use crate::{
     cluster::{Cluster, api},
     index::Sight,
     kinds::{Kind, UnknownKind},
-    pending::{Annotations, Until, Waiting},
+    pending::{Annotations, Proof, Until, Waiting},
 };
 
 /// What a status update showed is written once its object has been quiet for so long: a write in between would
@@ -38,6 +38,9 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long a `scale` may take to be stored after it was allowed.
 const SCALE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How soon what a `scale` did is written again where somebody else has written meanwhile.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How many objects are written to at once.
 const AT_ONCE: usize = 8;
@@ -81,18 +84,21 @@ impl Cluster {
     }
 
     /// Starts what comes after the answer.
-    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, decision: &Decision) {
+    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, known: &Known, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
                 Effect::RecordStatus { object, uid, generation, annotations } => {
                     let sent = request.object.as_ref().and_then(|sent| sent.status);
-                    let status = request.old_object.as_ref().map(|stored| status::read(stored, sent));
-                    self.pending.note(object, uid, *generation, annotations, Until::Quiet, status);
+                    let stored = request.old_object.as_ref();
+                    let proof = stored.map(|stored| Proof::Status(status::read(stored, sent)));
+                    self.pending.note(object, uid, *generation, annotations, Until::Quiet, proof);
                 }
                 Effect::RecordScale { object, uid, generation, annotations } => {
+                    let before = known.scaled.as_ref().and_then(|scaled| scaled.as_ref().ok());
+                    let proof = before.map(|before| Proof::of_scale(before));
                     // A retry of the same request finds its record under way.
-                    if self.pending.note(object, uid, *generation, annotations, Until::Scaled, None) {
+                    if self.pending.note(object, uid, *generation, annotations, Until::Scaled, proof) {
                         let (cluster, uid) = (self.clone(), uid.clone());
                         tokio::spawn(async move { cluster.record_scale(&uid).await });
                     }
@@ -158,7 +164,7 @@ impl Cluster {
                 Err(_) => return false,
             },
         };
-        let proves = |stored: &Arc<Summary>| self.pending.prove(uid, waiting, &stored.status);
+        let proves = |stored: &Arc<Summary>| self.pending.prove(waiting, stored);
         if stored.as_ref().is_some_and(|stored| !proves(stored)) {
             // The watch may lag behind, or the status never came to be.
             stored = match self.reread(&kind, object, uid).await {
@@ -198,48 +204,45 @@ impl Cluster {
     /// Writes what a `scale` did once it has happened: earlier, the write would make it fail. Goes on until nothing is
     /// left to write: more may come meanwhile.
     async fn record_scale(&self, uid: &str) {
-        while let Some(Waiting { object, annotations, generation, since, .. }) =
-            self.pending.get(uid, Until::Scaled)
-        {
-            let left = left_until(since + SCALE_PATIENCE);
-            if self.has_scaled(uid, &object, generation, left).await {
-                if self.write(uid, &object, None, &annotations).await || left.is_none() {
-                    self.pending.done(uid, Until::Scaled, &annotations, since);
-                } else {
-                    tokio::time::sleep(TICK).await;
+        while let Some(waiting) = self.pending.get(uid, Until::Scaled) {
+            let Waiting { object, annotations, since, .. } = &waiting;
+            let left = left_until(*since + SCALE_PATIENCE);
+            let written = match self.scaled_by(uid, &waiting, left).await {
+                // As long as there is time, not on top of what has come meanwhile.
+                Some(seen) => {
+                    let version = left.map(|_| seen.resource_version.as_str());
+                    let written = self.write(uid, object, version, annotations).await;
+                    if !written && left.is_some() {
+                        tokio::time::sleep(AGAIN).await;
+                    }
+                    written
                 }
-            } else if left.is_none() {
-                // It was denied by somebody else, or failed.
-                self.pending.done(uid, Until::Scaled, &annotations, since);
+                None => false,
+            };
+            // By then it was denied by somebody else, or failed, or somebody has left another trace.
+            if written || left.is_none() {
+                self.pending.done(uid, Until::Scaled, annotations, *since);
             }
         }
     }
 
-    /// Whether an object has left this generation; waits for its watch to tell, while there is time, and else asks.
-    async fn has_scaled(
-        &self,
-        uid: &str,
-        object: &ObjectId,
-        generation: Option<i64>,
-        left: Option<Duration>,
-    ) -> bool {
+    /// An object as it shows that it has been scaled; waits for its watch to tell, while there is time, and else asks.
+    async fn scaled_by(&self, uid: &str, waiting: &Waiting, left: Option<Duration>) -> Option<Arc<Summary>> {
+        let object = &waiting.object;
         let Ok(kind) = self.kinds.of_kind(&object.api_version, &object.kind).await else {
             tokio::time::sleep(TICK).await;
-            return false;
+            return None;
         };
         let index = self.watch(&kind);
         let mut changes = index.changes();
-        let scaled = |seen: &Summary| seen.uid == uid && seen.generation > generation;
+        let shows = |seen: &Arc<Summary>| self.pending.prove(waiting, seen);
         match (index.look(&object.namespace, &object.name, uid), left) {
-            (Sight::Here(seen), _) if scaled(&seen) => true,
+            (Sight::Here(seen), _) if shows(&seen) => Some(seen),
             (_, Some(left)) => {
                 changes.next(left).await;
-                false
+                None
             }
-            (_, None) => {
-                let seen = self.read(&kind, &object.namespace, &object.name).await;
-                seen.is_ok_and(|seen| seen.is_some_and(|seen| scaled(&seen)))
-            }
+            (_, None) => self.reread(&kind, object, uid).await.ok().flatten().filter(shows),
         }
     }
 

@@ -10,14 +10,10 @@ use std::{
 };
 
 use kausality_api::{
-    annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED},
+    annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED, TRACE},
     identity::{Hashes, UserHash},
 };
-use kausality_core::{
-    Summary, review,
-    status::{self, Reading},
-    summary::ObjectId,
-};
+use kausality_core::{Summary, intent::IntentHash, review, status::Reading, summary::ObjectId};
 use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
@@ -44,15 +40,52 @@ pub(crate) enum Until {
     Scaled,
 }
 
+/// What shows that the request behind annotations has been stored. A review is no proof of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The object has this status.
+    Status(Reading),
+    /// The object has another intent than it had at this generation, and nobody has left a trace on it since: a `scale`
+    /// cannot.
+    Scale { generation: Option<i64>, intent: IntentHash, traces: Vec<Option<String>> },
+}
+
+impl Proof {
+    /// What will show that an object like this has been scaled.
+    pub(crate) fn of_scale(before: &Summary) -> Self {
+        let traces = vec![before.annotation(TRACE).map(ToOwned::to_owned)];
+        Self::Scale { generation: before.generation, intent: before.intent, traces }
+    }
+
+    /// Whether an object shows it.
+    pub(crate) fn shows_in(&self, seen: &Summary) -> bool {
+        match self {
+            Self::Status(status) => *status == seen.status,
+            Self::Scale { generation, intent, traces } => {
+                let trace = seen.annotation(TRACE);
+                let untraced = traces.iter().any(|known| known.as_deref() == trace);
+                seen.generation > *generation && seen.intent != *intent && untraced
+            }
+        }
+    }
+
+    /// Comes after another. Both may leave their traces.
+    fn follow(&mut self, earlier: Option<&Self>) {
+        if let (Self::Scale { traces, .. }, Some(Self::Scale { traces: earlier, .. })) = (self, earlier) {
+            traces.extend(earlier.iter().cloned());
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub object: ObjectId,
     pub annotations: Annotations,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
-    /// The status that showed what waits, as it reads. A review is no proof of storage: it may never come to be.
-    status: Option<Reading>,
-    /// Whether the object has been seen with that status.
+    /// What shows that it has come to be; nothing does, if none.
+    pub proof: Option<Proof>,
+    /// Whether the object has been seen to show it.
     proven: bool,
     /// When the first of them came.
     first: Instant,
@@ -65,19 +98,19 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The annotations that an object has at this generation, with what its status showed or without. A change of intent
+    /// The annotations that an object has at this generation, with what must be proven or without. A change of intent
     /// takes the mark off, also one back to the intent that it speaks of.
     pub(crate) fn holding_at(
         &self,
         generation: Option<i64>,
         proven: bool,
     ) -> impl Iterator<Item = (&String, &Option<String>)> {
-        let holds = move |key: &str, value: &Option<String>| match key {
-            SETTLED => value.is_none() || proven && generation == self.generation,
-            OBSERVED_GENERATION | PHASE => proven,
+        let holds = move |key: &str| match (&self.proof, key) {
+            (Some(Proof::Scale { .. }), _) | (_, OBSERVED_GENERATION | PHASE) => proven,
+            (_, SETTLED) => proven && generation == self.generation,
             _ => true,
         };
-        self.annotations.iter().filter(move |(key, value)| holds(key, value))
+        self.annotations.iter().filter(move |(key, _)| holds(key))
     }
 }
 
@@ -91,7 +124,7 @@ impl Pending {
         generation: Option<i64>,
         annotations: &Annotations,
         until: Until,
-        status: Option<Reading>,
+        proof: Option<Proof>,
     ) -> bool {
         let mut waiting = self.lock();
         let key = (uid.to_owned(), until);
@@ -103,7 +136,7 @@ impl Pending {
             object: object.clone(),
             annotations: Annotations::new(),
             generation,
-            status: status.clone(),
+            proof: proof.clone(),
             proven: false,
             first: Instant::now(),
             since: Instant::now(),
@@ -116,8 +149,12 @@ impl Pending {
             entry.annotations.remove(SETTLED);
             entry.proven = false;
         }
-        if entry.status != status && !late {
-            (entry.status, entry.proven) = (status, false);
+        if entry.proof != proof && !late {
+            let earlier = std::mem::replace(&mut entry.proof, proof);
+            entry.proven = false;
+            if let Some(proof) = &mut entry.proof {
+                proof.follow(earlier.as_ref());
+            }
         }
         for (key, value) in annotations.iter().filter(|(key, _)| !late || *key == CONTROLLERS) {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
@@ -154,7 +191,7 @@ impl Pending {
         }
         let mut dressed = Summary::clone(&summary);
         for waiting in &waiting {
-            let proven = self.prove(&summary.uid, waiting, &summary.status);
+            let proven = self.prove(waiting, &summary);
             for (key, value) in waiting.holding_at(summary.generation, proven) {
                 dressed.annotate(key, value.as_deref());
             }
@@ -162,15 +199,18 @@ impl Pending {
         Arc::new(dressed)
     }
 
-    /// Whether an object has been seen with the status that showed what waits for it: now, or earlier.
-    pub(crate) fn prove(&self, uid: &str, waiting: &Waiting, stored: &Reading) -> bool {
-        if waiting.proven || waiting.status.as_ref() != Some(stored) {
-            return waiting.proven;
+    /// Whether an object has been seen to show what waits for it: now, or earlier. What a `scale` did is over when
+    /// somebody else has left a trace.
+    pub(crate) fn prove(&self, waiting: &Waiting, stored: &Summary) -> bool {
+        let shows = waiting.proof.as_ref().is_some_and(|proof| proof.shows_in(stored));
+        let until = match waiting.proof {
+            Some(Proof::Scale { .. }) => return shows,
+            _ => Until::Quiet,
+        };
+        if let Some(entry) = self.lock().get_mut(&(stored.uid.clone(), until)).filter(|_| shows) {
+            entry.proven |= entry.proof == waiting.proof;
         }
-        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
-            entry.proven |= entry.status.as_ref() == Some(stored);
-        }
-        true
+        shows || waiting.proven
     }
 
     /// Gives a review's copy of an object the annotations that wait for it.
@@ -180,9 +220,9 @@ impl Pending {
             return;
         }
         self.stir(&object.metadata.uid);
-        let stored = status::read(object, object.status);
+        let stored = Summary::of(object);
         for waiting in &waiting {
-            let proven = self.prove(&object.metadata.uid, waiting, &stored);
+            let proven = self.prove(waiting, &stored);
             for (key, value) in waiting.holding_at(object.metadata.generation, proven) {
                 match value {
                     Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),

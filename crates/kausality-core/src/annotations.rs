@@ -203,7 +203,7 @@ pub(crate) fn observe(
     });
     let busy = settle::busy(generation, observed, reading.standing)
         .unwrap_or_else(|_| Some("nothing says which generation its controller has seen".to_owned()));
-    if busy.is_none() {
+    if busy.is_none() || was_steady(stored) {
         wanted.insert(SETTLED.to_owned(), IntentHash::of(&stored.intent).to_string());
     }
     let marked = lifecycle::is_marked(|key| annotations.get(key));
@@ -212,6 +212,14 @@ pub(crate) fn observe(
         wanted.insert(PHASE.to_owned(), phase::INITIALIZED.to_owned());
     }
     Observed { busy, initialized }
+}
+
+/// Whether an object is steady as it is stored. Whoever should have marked it then may have died.
+fn was_steady(stored: &Object<'_>) -> bool {
+    let reading = status::read(stored, stored.status);
+    let synthetic = stored.metadata.annotations.get(OBSERVED_GENERATION).and_then(|text| text.parse().ok());
+    let observed = reading.observed_generation.or(synthetic);
+    settle::busy(stored.metadata.generation, observed, reading.standing) == Ok(None)
 }
 
 /// The system annotations among `wanted` that are not stored as such yet.

@@ -16,8 +16,8 @@ fn annotations<const N: usize>(pairs: [(&str, Option<&str>); N]) -> Annotations 
 
 /// Notes one annotation for the object "u", at a generation.
 fn note(pending: &Pending, generation: i64, key: &str, value: Option<&str>) -> bool {
-    let status = Some(reading(generation));
-    pending.note(&id(), "u", Some(generation), &annotations([(key, value)]), Until::Quiet, status)
+    let proof = Some(Proof::Status(reading(generation)));
+    pending.note(&id(), "u", Some(generation), &annotations([(key, value)]), Until::Quiet, proof)
 }
 
 /// A status that has seen this generation.
@@ -127,11 +127,50 @@ fn objects_are_seen_as_they_will_be() {
     check_seen(&pending, 1, Some("mark"), Some("stored"));
     note(&pending, 1, TRACE, None);
     check_seen(&pending, 1, Some("mark"), None);
-    let scaled = annotations([(TRACE, Some("scaled"))]);
-    pending.note(&id(), "u", Some(1), &scaled, Until::Scaled, None);
-    check_seen(&pending, 1, Some("mark"), Some("scaled"));
     pending.note(&id(), "v", Some(1), &annotations([(SETTLED, None)]), Until::Quiet, None);
-    check_seen(&pending, 1, Some("mark"), Some("scaled"));
+    check_seen(&pending, 1, Some("mark"), None);
+}
+
+/// The object "u", scaled to so many, with a trace.
+fn sized(generation: i64, replicas: u64, trace: &str) -> Arc<Summary> {
+    let text = format!(
+        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"mark","{TRACE}":"{trace}"}}}},
+            "spec":{{"replicas":{replicas}}}}}"#
+    );
+    Arc::new(Summary::of(&Object::parse(&text).unwrap()))
+}
+
+/// Notes a scale of the object as it is, which leaves a trace.
+fn scale(pending: &Pending, before: &Arc<Summary>, trace: &str) {
+    let annotations = annotations([(SETTLED, None), (TRACE, Some(trace))]);
+    let before = pending.over(before.clone());
+    let proof = Some(Proof::of_scale(&before));
+    pending.note(&id(), "u", before.generation, &annotations, Until::Scaled, proof);
+}
+
+#[track_caller]
+fn check_scaled(pending: &Pending, seen: Arc<Summary>, settled: Option<&str>, trace: &str) {
+    let over = pending.over(seen);
+    assert_eq!((over.annotation(SETTLED), over.annotation(TRACE)), (settled, Some(trace)));
+}
+
+#[test]
+fn a_scale_that_never_comes_to_be_leaves_the_mark() {
+    let pending = Pending::default();
+    scale(&pending, &sized(1, 1, "alice"), "bob");
+    check_scaled(&pending, sized(1, 1, "alice"), Some("mark"), "alice");
+    check_scaled(&pending, sized(2, 1, "alice"), Some("mark"), "alice"); // An annotation has bumped the generation.
+    check_scaled(&pending, sized(2, 3, "carol"), Some("mark"), "carol"); // Somebody else has changed it.
+    check_scaled(&pending, sized(2, 3, "alice"), None, "bob");
+}
+
+#[test]
+fn a_scale_on_top_of_another_that_is_not_recorded_yet_is_seen() {
+    let pending = Pending::default();
+    scale(&pending, &sized(1, 1, "alice"), "bob");
+    scale(&pending, &sized(2, 3, "alice"), "carol");
+    check_scaled(&pending, sized(3, 1, "alice"), None, "carol"); // The first was never recorded,
+    check_scaled(&pending, sized(3, 1, "bob"), None, "carol"); // or was.
 }
 
 #[test]
@@ -143,15 +182,12 @@ fn nothing_is_laid_over_an_object_that_nothing_waits_for() {
 }
 
 #[test]
-fn a_mark_is_seen_at_its_generation_and_its_removal_at_any() {
+fn a_mark_is_seen_at_its_generation() {
     let pending = Pending::default();
     note(&pending, 1, SETTLED, Some("mark"));
     note(&pending, 1, TRACE, Some("waiting"));
     check_seen(&pending, 1, Some("mark"), Some("waiting"));
     check_seen(&pending, 2, Some("stored"), Some("waiting"));
-    note(&pending, 1, SETTLED, None);
-    check_seen(&pending, 1, None, Some("waiting"));
-    check_seen(&pending, 2, None, Some("waiting"));
 }
 
 #[test]
