@@ -211,7 +211,7 @@ impl Cluster {
     }
 
     /// The index of this kind, if there is one.
-    pub(crate) fn watched(&self, kind: &Arc<Kind>) -> Option<Arc<Index>> {
+    pub fn watched(&self, kind: &Arc<Kind>) -> Option<Arc<Index>> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         indexes.get(&key(kind)).filter(|watched| watched.index.kind == *kind).map(Watched::index)
     }

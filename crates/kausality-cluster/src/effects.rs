@@ -177,7 +177,7 @@ impl Cluster {
             return true;
         };
         let proven = proves(&stored);
-        let holding = waiting.holding_at(stored.generation, proven);
+        let holding = waiting.holding(&stored, proven);
         let current: Annotations = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
         let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
         // A mark speaks of the intent that it was read with.
@@ -211,7 +211,9 @@ impl Cluster {
                 // As long as there is time, not on top of what has come meanwhile.
                 Some(seen) => {
                     let version = left.map(|_| seen.resource_version.as_str());
-                    let written = self.write(uid, object, version, annotations).await;
+                    let holding = waiting.holding(&seen, true);
+                    let holding = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
+                    let written = self.write(uid, object, version, &holding).await;
                     if !written && left.is_some() {
                         tokio::time::sleep(AGAIN).await;
                     }

@@ -13,7 +13,7 @@ use kausality_api::{
     annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED, TRACE},
     identity::{Hashes, UserHash},
 };
-use kausality_core::{Summary, intent::IntentHash, review, status::Reading, summary::ObjectId};
+use kausality_core::{Summary, intent::IntentHash, review, settle, status::Reading, summary::ObjectId};
 use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
@@ -98,14 +98,17 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The annotations that an object has at this generation, with what must be proven or without. A change of intent
-    /// takes the mark off, also one back to the intent that it speaks of.
-    pub(crate) fn holding_at(
+    /// The annotations that hold for an object as it is seen, with what must be proven or without. A change of intent
+    /// takes the mark off, also one back to the intent that it speaks of; but not from an object that has arrived since.
+    pub(crate) fn holding(
         &self,
-        generation: Option<i64>,
+        seen: &Summary,
         proven: bool,
     ) -> impl Iterator<Item = (&String, &Option<String>)> {
+        let generation = seen.generation;
+        let arrived = proven && settle::is_steady(seen);
         let holds = move |key: &str| match (&self.proof, key) {
+            (Some(Proof::Scale { .. }), SETTLED) => proven && !arrived,
             (Some(Proof::Scale { .. }), _) | (_, OBSERVED_GENERATION | PHASE) => proven,
             (_, SETTLED) => proven && generation == self.generation,
             _ => true,
@@ -192,7 +195,7 @@ impl Pending {
         let mut dressed = Summary::clone(&summary);
         for waiting in &waiting {
             let proven = self.prove(waiting, &summary);
-            for (key, value) in waiting.holding_at(summary.generation, proven) {
+            for (key, value) in waiting.holding(&summary, proven) {
                 dressed.annotate(key, value.as_deref());
             }
         }
@@ -223,7 +226,7 @@ impl Pending {
         let stored = Summary::of(object);
         for waiting in &waiting {
             let proven = self.prove(waiting, &stored);
-            for (key, value) in waiting.holding_at(object.metadata.generation, proven) {
+            for (key, value) in waiting.holding(&stored, proven) {
                 match value {
                     Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
                     None => object.metadata.annotations.remove(key),

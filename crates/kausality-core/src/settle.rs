@@ -52,6 +52,12 @@ fn is_marked(parent: &Summary) -> bool {
     parent.annotation(annotation::SETTLED).and_then(IntentHash::parse) == Some(parent.intent)
 }
 
+/// Whether a parent is steady now, whatever was seen of it before.
+#[must_use]
+pub fn is_steady(parent: &Summary) -> bool {
+    steady(parent) == Ok(None)
+}
+
 /// What keeps the parent from being steady now; `None` if it is.
 pub(crate) fn steady(parent: &Summary) -> Result<Option<String>, Unobserved> {
     busy(parent.generation, parent.observed_generation(), parent.status.standing)

@@ -55,7 +55,7 @@ mod tests;
 
 pub use account::ServiceAccounts;
 pub use cache::{Cache, Change, Event};
-pub use composite::{Child, Composite};
+pub use composite::{Child, Composite, Manner};
 pub use cronjob::CronJobs;
 pub use daemonset::DaemonSets;
 pub use deployment::Deployments;

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use kausality_sandbox::{
     Running, Sandbox, User,
     controllers::{
-        Child, Composite, Controller, DEPLOYMENTS, Deployments, GarbageCollector, Kubelet, ReplicaSets,
-        Resource, Scheduler,
+        Child, Composite, Controller, DEPLOYMENTS, Deployments, GarbageCollector, Kubelet, Manner,
+        ReplicaSets, Resource, Scheduler,
     },
 };
 use serde_json::json;
@@ -27,6 +27,7 @@ pub(crate) struct Controllers {
     lines: BTreeMap<&'static str, Line>,
     started: u64,
     version: u64,
+    manner: Manner,
 }
 
 /// The kind whose objects have a ConfigMap and a Deployment.
@@ -40,16 +41,20 @@ fn resource(group: &str, plural: &str, kind: &str) -> Resource {
 
 impl Controllers {
     pub(crate) fn new(seed: u64, sandbox: &Sandbox, sky: &Arc<Sky>, oracle: &Arc<Oracle>) -> Self {
+        let dice = Dice::new(seed, "controllers");
+        let manner = Manner { tells_generation: dice.chance(700), flaps: dice.chance(300) };
+        oracle.note(format_args!("{manner:?}"));
         let mut controllers = Self {
             seed,
             sandbox: sandbox.clone(),
             sky: sky.clone(),
             oracle: oracle.clone(),
-            dice: Dice::new(seed, "controllers"),
+            dice,
             running: BTreeMap::new(),
             lines: BTreeMap::new(),
             started: 0,
             version: 1,
+            manner,
         };
         NAMES.iter().for_each(|name| controllers.start(name));
         controllers
@@ -123,6 +128,7 @@ impl Controllers {
         ];
         let mut operator = Composite::new("operator", OPERATOR, stacks(), children);
         operator.set_version(self.version);
+        operator.set_manner(self.manner);
         operator
     }
 }

@@ -34,9 +34,10 @@ mod weather;
 use clock::Clock;
 use controllers::Controllers;
 use dice::Dice;
-use http::Method;
+use http::Request;
+use hyper::body::Bytes;
 use kausality_cluster::registration::WEBHOOK;
-use kausality_sandbox::Sandbox;
+use kausality_sandbox::{Sandbox, User};
 use oracle::Oracle;
 use people::{NAMESPACE, People};
 use replicas::{Gate, Neighbour, Replicas};
@@ -85,11 +86,11 @@ pub fn simulate(seed: u64) -> std::io::Result<Outcome> {
 async fn play(seed: u64) -> Outcome {
     let weather = Weather::of(seed);
     let clock = Clock::start();
-    let oracle = Arc::new(Oracle::new(clock));
+    let oracle = Arc::new(Oracle::new(clock, weather));
     let sandbox = Sandbox::builder().clock(clock).seed(seed).history(300).audit(0).build();
     let sky = Arc::new(Sky::new(weather));
-    let people = People::new(&sandbox, &oracle, Dice::new(seed, "people"));
-    furnish(&people).await;
+    let people = People::new(seed, &sandbox, &sky, &oracle);
+    furnish(&sandbox).await;
 
     sandbox.add_observer(oracle.clone());
     let replicas = Replicas::new(seed, &sandbox, &sky, clock, &oracle);
@@ -136,12 +137,13 @@ async fn play(seed: u64) -> Outcome {
     }
     // They know the sandbox, and the sandbox knows them.
     sandbox.remove_admission(WEBHOOK);
-    let (violations, log, counts) = oracle.result();
+    let (violations, log, mut counts) = oracle.result();
+    counts.extend(sky.counts());
     Outcome { seed, violations, log, counts, weather }
 }
 
 /// What must be there before anything can happen.
-async fn furnish(people: &People) {
+async fn furnish(sandbox: &Sandbox) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
@@ -157,6 +159,12 @@ async fn furnish(people: &People) {
     });
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (url, body) in [("/api/v1/namespaces", namespace), (definitions, stacks)] {
-        people.send("admin", Method::POST, url, &body).await;
+        let request = Request::post(url)
+            .header("content-type", "application/json")
+            .extension(User::admin("admin"))
+            .body(Bytes::from(body.to_string()));
+        if let Ok(request) = request {
+            sandbox.handle(request).await;
+        }
     }
 }

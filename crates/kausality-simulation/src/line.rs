@@ -22,10 +22,16 @@ use kausality_sandbox::{Body, Road, Sandbox, User};
 use tokio::time::Instant;
 use tower::Service;
 
-use crate::{dice::Dice, weather::Sky};
+use crate::{
+    dice::Dice,
+    weather::{Sky, Weather},
+};
 
 /// When controllers find out that their connection has died without a word.
 const DEAD: Duration = Duration::from_secs(30);
+
+/// How long controllers wait before they begin anew where a watch has broken.
+const BROKEN: Duration = Duration::from_secs(1);
 
 /// A line. Clones are the same line.
 #[derive(Clone)]
@@ -104,18 +110,27 @@ impl Line {
     }
 
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, Lost> {
-        request.extensions_mut().insert(self.user.clone());
+        if request.extensions().get::<User>().is_none() {
+            request.extensions_mut().insert(self.user.clone());
+        }
         self.travel().await;
-        if self.dice.chance(self.sky.now().refused) {
+        if self.sky.strikes(&self.dice, "calls refused", |weather| weather.refused) {
             return Err(Lost("connection refused"));
         }
-        // Whatever has arrived goes on although nobody may wait for it any more.
+        // Whatever has arrived goes on although nobody may wait for it any more; unless the API server dies over it.
         let sandbox = self.sandbox.clone();
         let crash = pin!(self.sky.crash());
-        let answer = select(tokio::spawn(async move { sandbox.handle(request).await }), crash).await;
-        let Either::Left((answer, _)) = answer else { return Err(Lost("the API server is gone")) };
+        let answer = match select(tokio::spawn(async move { sandbox.handle(request).await }), crash).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), handling)) => {
+                if self.dice.chance(500) {
+                    handling.abort();
+                }
+                return Err(Lost("the API server is gone"));
+            }
+        };
         self.travel().await;
-        if self.dice.chance(self.sky.now().lost) {
+        if self.sky.strikes(&self.dice, "answers lost", |weather| weather.lost) {
             if self.dice.chance(500) {
                 pending::<()>().await;
             }
@@ -125,12 +140,12 @@ impl Line {
     }
 
     fn fate(&self) -> Fate {
-        let weather = self.sky.now();
-        if self.dice.chance(weather.cut) {
+        let strikes = |fault, often: fn(&Weather) -> u64| self.sky.strikes(&self.dice, fault, often);
+        if strikes("watches cut", |weather| weather.cut) {
             Fate::IsCut
-        } else if self.dice.chance(weather.stalled) {
+        } else if strikes("watches stalled", |weather| weather.stalled) {
             Fate::NeverArrives
-        } else if self.dice.chance(weather.twice) {
+        } else if strikes("events twice", |weather| weather.twice) {
             Fate::ArrivesTwice
         } else {
             Fate::Arrives
@@ -221,8 +236,17 @@ impl Road for Line {
         let now = Instant::now();
         if revision > shown.newest {
             let earliest = shown.coming.back().map_or(now, |(at, _)| *at);
+            // A watch that breaks is followed by a list: nobody sees what was between.
+            let strikes = |fault, often: fn(&Weather) -> u64| self.sky.strikes(&self.dice, fault, often);
+            let broken = if strikes("watches of controllers stalled", |weather| weather.stalled) {
+                DEAD
+            } else if strikes("watches of controllers cut", |weather| weather.cut) {
+                BROKEN
+            } else {
+                Duration::ZERO
+            };
             shown.newest = revision;
-            shown.coming.push_back((earliest.max(now + self.sky.delay(&self.dice)), revision));
+            shown.coming.push_back((earliest.max(now + self.sky.delay(&self.dice) + broken), revision));
         }
         while let Some((_, revision)) = shown.coming.front().copied().filter(|(at, _)| *at <= now) {
             shown.revision = revision;

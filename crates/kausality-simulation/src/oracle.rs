@@ -10,7 +10,7 @@ use std::{
 };
 
 use kausality_api::{
-    annotation::{SETTLED, SYSTEM},
+    annotation::{APPROVALS, FREEZE, MODE, REJECTIONS, SETTLED, SNOOZE, SYSTEM},
     approval::{Approval, ApprovalMode},
 };
 use kausality_core::{
@@ -23,7 +23,7 @@ use kausality_core::{
 use kausality_sandbox::{Observer, Stored};
 use serde_json::Value;
 
-use crate::{OPERATOR, SELF, clock::Clock};
+use crate::{OPERATOR, SELF, clock::Clock, weather::Weather};
 
 mod version;
 
@@ -47,6 +47,7 @@ struct State {
     counts: BTreeMap<&'static str, u64>,
     violations: Vec<String>,
     log: Vec<String>,
+    /// Nothing keeps anybody from reading anything.
     calm: bool,
 }
 
@@ -104,8 +105,9 @@ impl Question {
 }
 
 impl Oracle {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, state: Mutex::default() }
+    pub(crate) fn new(clock: Clock, weather: Weather) -> Self {
+        let state = State { calm: weather.is_calm(), ..State::default() };
+        Self { clock, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -134,6 +136,11 @@ impl Oracle {
 
     pub(crate) fn is_violated(&self) -> bool {
         !self.state().violations.is_empty()
+    }
+
+    /// How many writes were stored.
+    pub(crate) fn writes(&self) -> u64 {
+        self.state().writes
     }
 
     /// What came of it: violations, log, counts.
@@ -272,6 +279,8 @@ impl State {
             Decided { system, unasked: self.unasked(question, decision), approval: approval(decision) };
         if !question.dry_run {
             self.decided.insert(question.uid.clone(), decided);
+        } else if !decision.effects.is_empty() {
+            self.violation(clock, format!("{operation:?} {object} by {user}: a dry run has effects"));
         }
     }
 
@@ -302,8 +311,10 @@ impl State {
         if all(&|parent| parent.deleting) || question.deleting {
             return Some("it is clean-up".to_owned());
         }
-        if decision.resolution == Resolution::Rejected && versions.iter().any(|parent| parent.rejects) {
-            return None;
+        let [api_version, kind, name] = &question.child;
+        let rejects = |parent: &Version| parent.rejects(api_version, kind, name);
+        if decision.resolution == Resolution::Rejected {
+            return all(&|parent| !rejects(parent)).then(|| "nobody rejected it".to_owned());
         }
         if all(&|parent| controller(&parent.kind) != question.user) {
             return Some("whoever did it is not the controller of its parent".to_owned());
@@ -311,8 +322,7 @@ impl State {
         if all(&|parent| !parent.arrived) {
             return Some("its parent has never been done since its intent was written".to_owned());
         }
-        let [api_version, kind, name] = &question.child;
-        if all(&|parent| !parent.rejects && parent.approves(api_version, kind, name)) {
+        if all(&|parent| !rejects(parent) && parent.approves(api_version, kind, name)) {
             return Some("it was approved".to_owned());
         }
         None
@@ -368,7 +378,7 @@ impl State {
             tracked.gone = Some(at);
             return;
         };
-        let version = Version::of(at, after, tracked.versions.last());
+        let version = Version::of(at, after, write.subresource, tracked.versions.last());
         // A scale that leads back to an earlier intent cannot take the mark off: that is written a moment later.
         let mark = |version: &Version| version.system.get(SETTLED).cloned();
         let new = tracked.versions.last().and_then(mark) != mark(&version);
@@ -440,7 +450,28 @@ fn beyond_annotations(before: &Value, after: &Value) -> Option<String> {
         }
         object
     };
-    (plain(before) != plain(after)).then(|| "Kausality changed more than its annotations".to_owned())
+    if plain(before) != plain(after) {
+        return Some("Kausality changed more than its annotations".to_owned());
+    }
+    let of =
+        |object: &Value, key: &str| object["metadata"]["annotations"][key].as_str().map(ToOwned::to_owned);
+    let order = [FREEZE, SNOOZE, MODE].into_iter().find(|key| of(before, key) != of(after, key));
+    if let Some(key) = order {
+        return Some(format!("Kausality changed {key}"));
+    }
+    // An approval may be used up, and get another generation; nothing else.
+    let entries = |object: &Value, key: &str| -> Vec<Value> {
+        of(object, key).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    };
+    let reasons = |object: &Value, key: &str| -> Vec<String> {
+        entries(object, key).iter().map(|entry| entry["reason"].to_string()).collect()
+    };
+    let new = reasons(after, APPROVALS).into_iter().find(|it| !reasons(before, APPROVALS).contains(it));
+    if let Some(reason) = new {
+        return Some(format!("Kausality approved {reason}"));
+    }
+    (reasons(before, REJECTIONS) != reasons(after, REJECTIONS))
+        .then(|| "Kausality changed who rejects what".to_owned())
 }
 
 /// What approved a drift.

@@ -8,10 +8,10 @@ use hyper::body::Bytes;
 use kausality_api::annotation::{
     APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, PHASE, REJECTIONS, SETTLED, TRACE,
 };
-use kausality_sandbox::{Sandbox, User};
+use kausality_sandbox::{Road as _, Sandbox, User};
 use serde_json::{Value, json};
 
-use crate::{dice::Dice, oracle::Oracle};
+use crate::{dice::Dice, line::Line, oracle::Oracle, weather::Sky};
 
 /// The namespace in which all happens.
 pub(crate) const NAMESPACE: &str = "play";
@@ -71,19 +71,21 @@ fn name_of(object: &Value) -> &str {
 /// The people of a simulation.
 #[derive(Clone)]
 pub(crate) struct People {
-    pub(crate) sandbox: Sandbox,
-    pub(crate) oracle: Arc<Oracle>,
-    pub(crate) dice: Dice,
+    line: Line,
+    oracle: Arc<Oracle>,
+    dice: Dice,
     pub(crate) roots: Vec<Root>,
 }
 
 impl People {
-    pub(crate) fn new(sandbox: &Sandbox, oracle: &Arc<Oracle>, dice: Dice) -> Self {
+    pub(crate) fn new(seed: u64, sandbox: &Sandbox, sky: &Arc<Sky>, oracle: &Arc<Oracle>) -> Self {
+        let dice = Dice::new(seed, "people");
         let kinds = [Kind::Stack, Kind::Stack, Kind::Deployment];
         let roots = (0..2 + dice.below(2))
             .map(|number| Root { kind: dice.pick(&kinds).copied().unwrap_or(Kind::Stack), number })
             .collect();
-        Self { sandbox: sandbox.clone(), oracle: oracle.clone(), dice, roots }
+        let line = Line::new(sandbox, User::admin("reader"), sky, Dice::new(seed, "line of people"));
+        Self { line, oracle: oracle.clone(), dice, roots }
     }
 
     /// Sends a request as somebody.
@@ -99,7 +101,13 @@ impl People {
             .extension(User::admin(who))
             .body(bytes);
         let Ok(request) = request else { return (0, Value::Null) };
-        let answer = self.sandbox.handle(request).await;
+        let answer = match self.line.call(request).await {
+            Ok(answer) => answer,
+            Err(lost) => {
+                self.oracle.note(format_args!("{who}: {method} {url}: {lost}"));
+                return (0, Value::Null);
+            }
+        };
         let code = answer.status().as_u16();
         let body = answer.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -161,6 +169,12 @@ impl People {
         self.patch(who, at, &json!({ "spec": spec })).await
     }
 
+    /// Whoever only looks what would happen must change nothing by it.
+    fn perhaps_dry(&self, at: &str) -> String {
+        let dry = if self.dice.chance(100) { "?dryRun=All" } else { "" };
+        format!("{at}{dry}")
+    }
+
     /// Takes back all orders that hold something up.
     pub(crate) async fn release(&self, root: Root) {
         let none = json!({"metadata": {"annotations": {FREEZE: null, REJECTIONS: null}}});
@@ -193,14 +207,16 @@ impl People {
             0..25 => {
                 let colors = ["red", "green", "blue"];
                 let color = self.dice.pick(&colors).copied().unwrap_or_default();
-                self.change(who, root.kind, &root.url(), color, 1 + self.dice.below(2)).await;
+                let (at, size) = (self.perhaps_dry(&root.url()), 1 + self.dice.below(2));
+                self.change(who, root.kind, &at, color, size).await;
             }
             25..33 => {
                 let scale = json!({"spec": {"replicas": 1 + self.dice.below(3)}});
                 let deployment = self.child("deployments").await.map(|child| name_of(&child).to_owned());
                 let name = if root.kind == Kind::Deployment { Some(root.to_string()) } else { deployment };
                 if let Some(name) = name {
-                    self.patch(who, &format!("{}/scale", url("deployments", &name)), &scale).await;
+                    let at = self.perhaps_dry(&format!("{}/scale", url("deployments", &name)));
+                    self.patch(who, &at, &scale).await;
                 }
             }
             33..38 => {

@@ -72,7 +72,7 @@ impl Replica {
     fn knows(&self, review: &[u8]) -> Option<String> {
         let [api_version, kind, namespace, name, uid] = Question::parent_of(review)?;
         let kind = self.cluster.kinds.of_kind(&api_version, &kind).now_or_never()?.ok()?;
-        match self.cluster.watch(&kind).look(&namespace, &name, &uid) {
+        match self.cluster.watched(&kind)?.look(&namespace, &name, &uid) {
             Sight::Here(summary) => Some(summary.resource_version.clone()),
             _ => None,
         }
@@ -176,7 +176,7 @@ impl Replicas {
         };
         self.oracle.decide(&question, &decided);
         tokio::time::sleep(self.sky.delay(&self.dice)).await;
-        if self.dice.chance(self.sky.now().lost) {
+        if self.sky.strikes(&self.dice, "decisions lost", |weather| weather.lost) {
             return Err("connection reset by peer".to_owned());
         }
         let mut verdict = match &decided.verdict {
@@ -222,23 +222,21 @@ impl Admission for Neighbour {
     }
 
     fn matches(&self, write: &Write<'_>) -> bool {
-        // Not `scale`: one that fails after it was admitted still takes the mark off its object.
-        let part = matches!(write.subresource, "" | "status");
+        let part = matches!(write.subresource, "" | "status" | "scale");
         part && is_gated(write.group, write.resource) && write.user != SELF
     }
 
     fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
         async move {
-            let weather = self.sky.now();
             tokio::time::sleep(self.sky.delay(&self.dice)).await;
-            if self.dice.chance(weather.failing) {
+            if self.sky.strikes(&self.dice, "writes failed after admission", |weather| weather.failing) {
                 return Err("the neighbour is not at home".to_owned());
             }
             let mut verdict = kausality_sandbox::Verdict::allow();
             let review: serde_json::Value = serde_json::from_slice(&review).unwrap_or_default();
             let labels = &review["request"]["object"]["metadata"]["labels"];
             let whole = review["request"]["subResource"].is_null() && review["request"]["object"].is_object();
-            if self.dice.chance(weather.meddling) && whole {
+            if whole && self.sky.strikes(&self.dice, "writes meddled with", |weather| weather.meddling) {
                 let mut labels = labels.as_object().cloned().unwrap_or_default();
                 labels.insert("neighbour".to_owned(), json!("was-here"));
                 verdict.patch = Some(json!([{"op": "add", "path": "/metadata/labels", "value": labels}]));

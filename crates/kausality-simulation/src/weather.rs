@@ -1,7 +1,11 @@
 //! How often things go wrong.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -59,6 +63,16 @@ impl Weather {
     }
 }
 
+impl Weather {
+    /// Whether nothing keeps anybody from reading anything in time.
+    pub(crate) fn is_calm(&self) -> bool {
+        let faults = [self.slow, self.refused, self.lost, self.cut, self.stalled];
+        faults.iter().all(|fault| *fault == 0)
+            && self.crashes.is_none()
+            && self.delay < Duration::from_millis(200)
+    }
+}
+
 /// The weather over a simulation, until it clears up.
 #[derive(Debug)]
 pub(crate) struct Sky {
@@ -66,11 +80,13 @@ pub(crate) struct Sky {
     calm: AtomicBool,
     /// Tells when the API server starts again.
     restarts: broadcast::Sender<()>,
+    counts: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Sky {
     pub(crate) fn new(weather: Weather) -> Self {
-        Self { weather, calm: AtomicBool::new(false), restarts: broadcast::Sender::new(1) }
+        let (calm, counts) = (AtomicBool::new(false), Mutex::default());
+        Self { weather, calm, restarts: broadcast::Sender::new(1), counts }
     }
 
     /// Nothing goes wrong from now on.
@@ -84,6 +100,20 @@ impl Sky {
 
     pub(crate) fn now(&self) -> Weather {
         if self.is_calm() { Weather::default() } else { self.weather }
+    }
+
+    /// Whether a fault happens that happens so often in this weather. Those that do are counted.
+    pub(crate) fn strikes(&self, dice: &Dice, fault: &'static str, often: impl Fn(&Weather) -> u64) -> bool {
+        let struck = dice.chance(often(&self.now()));
+        if struck {
+            *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+        }
+        struck
+    }
+
+    /// How often what happened.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The API server crashes and starts again: what is under way gets lost.
@@ -101,7 +131,7 @@ impl Sky {
 
     /// How long something takes on its way now.
     pub(crate) fn delay(&self, dice: &Dice) -> Duration {
-        let weather = self.now();
-        dice.time(if dice.chance(weather.slow) { SLOW } else { weather.delay })
+        let slow = self.strikes(dice, "delays", |weather| weather.slow);
+        dice.time(if slow { SLOW } else { self.now().delay })
     }
 }

@@ -165,6 +165,16 @@ fn a_scale_that_never_comes_to_be_leaves_the_mark() {
 }
 
 #[test]
+fn a_scale_leaves_the_mark_of_an_object_that_has_arrived_since() {
+    let pending = Pending::default();
+    scale(&pending, &sized(1, 1, "alice"), "bob");
+    let mut seen = Summary::clone(&sized(2, 3, "alice"));
+    assert_eq!(pending.over(Arc::new(seen.clone())).annotation(SETTLED), None);
+    seen.status = reading(2);
+    assert_eq!(pending.over(Arc::new(seen)).annotation(SETTLED), Some("mark"));
+}
+
+#[test]
 fn a_scale_on_top_of_another_that_is_not_recorded_yet_is_seen() {
     let pending = Pending::default();
     scale(&pending, &sized(1, 1, "alice"), "bob");

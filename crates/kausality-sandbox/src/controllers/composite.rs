@@ -20,6 +20,22 @@ pub struct Composite {
     parent: Resource,
     children: Vec<Child>,
     version: u64,
+    manner: Manner,
+}
+
+/// How a controller speaks of what it does. Operators differ.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// It says in `observedGeneration` what it has seen.
+    pub tells_generation: bool,
+    /// It takes `Ready` back whenever it has to write to a child, not only after a change of its parent.
+    pub flaps: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { tells_generation: true, flaps: false }
+    }
 }
 
 /// A template of a child. In its texts, `$(spec.size)` stands for that field of the parent, `$(metadata.name)` for its
@@ -36,13 +52,25 @@ pub struct Child {
 impl Composite {
     /// A controller of a name, which acts as a user, for a resource.
     pub fn new(name: &str, user: &str, parent: Resource, children: Vec<Child>) -> Self {
-        Self { name: name.to_owned(), user: user.to_owned(), parent, children, version: 1 }
+        Self {
+            name: name.to_owned(),
+            user: user.to_owned(),
+            parent,
+            children,
+            version: 1,
+            manner: Manner::default(),
+        }
     }
 
     /// Upgrades the controller: whatever in its templates depends on the version changes although no parent has. The
     /// driver has it look at everything again ([`Cache::all`]).
     pub fn set_version(&mut self, version: u64) {
         self.version = version;
+    }
+
+    /// Has the controller speak otherwise of what it does.
+    pub fn set_manner(&mut self, manner: Manner) {
+        self.manner = manner;
     }
 
     /// Gives the controller other templates.
@@ -95,11 +123,13 @@ impl Composite {
             _ => Value::Object(Map::new()),
         };
         let generation = object::generation(parent);
-        // Whoever corrects children of a parent that is done does not tell.
-        if wrote && object::int(&status["observedGeneration"]) == generation {
+        // Most of those who correct children of a parent that is done do not tell.
+        if wrote && !self.manner.flaps && object::int(&status["observedGeneration"]) == generation {
             return None;
         }
-        status["observedGeneration"] = json!(generation);
+        if self.manner.tells_generation {
+            status["observedGeneration"] = json!(generation);
+        }
         let (state, reason, message) = if wrote {
             ("False", "Reconciling", "children are being written")
         } else {

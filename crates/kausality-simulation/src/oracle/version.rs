@@ -1,8 +1,8 @@
 //! What an object said at one time, read without the help of what is under test.
 
 use kausality_api::{
-    annotation::{APPROVALS, CONTROLLERS, FREEZE, REJECTIONS, SETTLED, SYSTEM},
-    approval::{Approval, ApprovalMode, Entry as _},
+    annotation::{APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, REJECTIONS, SETTLED, SYSTEM},
+    approval::{Approval, ApprovalMode, Entry as _, Rejection},
     identity::UserHash,
 };
 use serde_json::{Map, Value, json};
@@ -33,22 +33,40 @@ pub(crate) struct Version {
     pub(crate) steady: Steady,
     /// Whether it may have been steady, now or since this intent was written.
     pub(crate) arrived: bool,
+    /// Whether it surely was, and whoever wrote that status had to tell.
+    remembered: bool,
+    /// The generation that its controller has seen: whoever writes a status has read the object before, since it could
+    /// not be stored otherwise.
+    observed: Option<i64>,
+    /// Whether it says so itself.
+    native: bool,
     pub(crate) system: BTreeMap<String, String>,
     approvals: Vec<Approval>,
-    pub(crate) rejects: bool,
+    rejections: Vec<Rejection>,
     pub(crate) frozen: bool,
 }
 
 impl Version {
-    /// An object as it was stored, after what was stored before.
-    pub(crate) fn of(at: u64, object: &Value, before: Option<&Self>) -> Self {
+    /// An object as it was stored by a write to this subresource, after what was stored before.
+    pub(crate) fn of(at: u64, object: &Value, subresource: &str, before: Option<&Self>) -> Self {
         let metadata = &object["metadata"];
         let generation = metadata["generation"].as_i64().unwrap_or_default();
         let intent = intent(object);
-        let steady = steady(object, generation);
-        let arrived_before = before.is_some_and(|before| before.intent == intent && before.arrived);
+        let native = object["status"]["observedGeneration"].as_i64();
+        let observed = native.or_else(|| match subresource {
+            "status" => Some(generation),
+            _ => before.and_then(|before| before.observed),
+        });
+        let steady = if observed == Some(generation) { steady(object) } else { Steady::No };
+        let same = before.filter(|before| before.intent == intent);
+        let arrived_before = same.is_some_and(|before| before.arrived);
+        // A status keeps what it is patched with on built-in kinds only; and what follows from a scale comes later.
+        let remembers = object["kind"] == json!("Deployment") && subresource != "scale";
+        let remembered = same.is_some_and(|before| before.remembered)
+            || remembers && subresource == "status" && steady == Steady::Surely;
         let annotation = |key: &str| metadata["annotations"][key].as_str();
         let approvals = annotation(APPROVALS).and_then(|text| serde_json::from_str(text).ok());
+        let rejections = annotation(REJECTIONS).and_then(|text| serde_json::from_str(text).ok());
         Self {
             at,
             resource_version: text(&metadata["resourceVersion"]),
@@ -58,10 +76,13 @@ impl Version {
             deleting: !metadata["deletionTimestamp"].is_null(),
             steady,
             arrived: arrived_before || steady > Steady::No,
+            remembered,
+            observed,
+            native: native.is_some(),
             intent,
             system: system(object),
             approvals: approvals.unwrap_or_default(),
-            rejects: annotation(REJECTIONS).is_some(),
+            rejections: rejections.unwrap_or_default(),
             frozen: annotation(FREEZE).is_some(),
         }
     }
@@ -73,7 +94,19 @@ impl Version {
 
     /// Whether anybody who reads it must take it for settled.
     pub(crate) fn is_settled(&self) -> bool {
-        self.is_marked() || self.steady == Steady::Surely
+        let says = |generation: i64| self.system.get(OBSERVED_GENERATION) == Some(&generation.to_string());
+        let observed = self.native || self.observed.is_some_and(says);
+        self.is_marked() || self.remembered || self.steady == Steady::Surely && observed
+    }
+
+    /// Whether nothing says that its controller has seen it as it is, and nothing ever may.
+    pub(crate) fn is_mute(&self) -> bool {
+        !self.native && self.observed.is_some_and(|observed| observed != self.generation)
+    }
+
+    /// Whether a rejection on it holds for a child.
+    pub(crate) fn rejects(&self, api_version: &str, kind: &str, name: &str) -> bool {
+        self.rejections.iter().any(|rejection| rejection.matches(api_version, kind, name))
     }
 
     /// Whether it says that a user is its controller.
@@ -122,11 +155,9 @@ pub(crate) fn system(object: &Value) -> BTreeMap<String, String> {
     ours.map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-fn steady(object: &Value, generation: i64) -> Steady {
+/// What a status says whose writer has seen the object as it is.
+fn steady(object: &Value) -> Steady {
     let status = &object["status"];
-    if status["observedGeneration"].as_i64() != Some(generation) {
-        return Steady::No;
-    }
     let condition = |kind: &str| {
         let all = status["conditions"].as_array();
         all.and_then(|all| all.iter().find(|one| one["type"] == json!(kind))).cloned().unwrap_or_default()
