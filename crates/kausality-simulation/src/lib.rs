@@ -1,7 +1,7 @@
 //! Kausality on a sandbox, in time that is made up, with every fault that a seed can think of.
 //!
 //! ```text
-//!   people ───────────────┐
+//!   people ─────── line ──┐
 //!   controllers ── line ──┤                       ┌── replica ── line ─┐
 //!                         ├──▶ sandbox ──▶ gate ──┼── replica ── line ─┼──▶ sandbox
 //!                         │       │               └── replica ── line ─┘
@@ -17,7 +17,7 @@
 //! the faults are over, everything must come to rest as people want it.
 //!
 //! An API server never leaves out an event of a watch that goes on, so none is left out here: what is dropped is dropped
-//! with its connection.
+//! with its connection. Not played: a webhook that is passed over while it is down (`failurePolicy: Ignore`).
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
