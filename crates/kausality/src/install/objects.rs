@@ -62,9 +62,7 @@ impl Objects {
         let after = explained(after).with_context(what)?;
         Ok(match before {
             None => Applied::Created,
-            Some(before) if before.metadata.resource_version == after.metadata.resource_version => {
-                Applied::Unchanged
-            }
+            Some(before) if written(&before)? == written(&after)? => Applied::Unchanged,
             Some(_) => Applied::Changed,
         })
     }
@@ -107,6 +105,18 @@ impl Objects {
             Api::all_with(self.client.clone(), &resource)
         })
     }
+}
+
+/// What people write of an object. Controllers write its status at any time.
+fn written(object: &DynamicObject) -> Result<Value> {
+    let mut object = serde_json::to_value(object)?;
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !matches!(field.as_str(), "managedFields" | "resourceVersion"));
+    }
+    Ok(object)
 }
 
 /// An object as people name it.
