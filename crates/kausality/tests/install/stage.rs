@@ -1,6 +1,7 @@
 //! What the tests need: helm, kubectl, our own command, and a control plane.
 
 use std::{
+    io::Write as _,
     ops::Deref,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -54,7 +55,14 @@ impl Helm {
 
     fn of(binaries: &Binaries) -> Option<Self> {
         let Some(program) = binaries.helm() else {
-            eprintln!("SKIPPED: there is no helm in {}", binaries.folder().display());
+            let absence = format!("there is no helm in {}", binaries.folder().display());
+            let required =
+                std::env::var_os("REQUIRE_CONTROL_PLANE").is_some_and(|set| !set.is_empty() && set != "0");
+            assert!(
+                !required,
+                "{absence}, and REQUIRE_CONTROL_PLANE is set. `make control-plane` provides it"
+            );
+            writeln!(std::io::stderr(), "SKIPPED: {absence}").unwrap();
             return None;
         };
         Some(Self { program, home: tempfile::tempdir().unwrap() })
