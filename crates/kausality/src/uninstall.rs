@@ -130,15 +130,17 @@ async fn in_order(objects: &Objects, bundle: &Bundle, namespace: &str) -> Result
     });
     let (namespaces, rest): (Vec<Value>, Vec<Value>) = rest.into_iter().partition(|one| is(one, "Namespace"));
 
-    // Without its rights the controller cannot put back what goes next.
-    let mut order = controller;
+    // First of all: no later step may wait for a webhook that does not answer.
     let registrations = registrations();
+    let mut order = registrations.clone();
+    // Without its rights the controller cannot put them back, or not for long.
+    order.extend(controller);
     order.extend(registrations.clone());
     // Who comes last needs the others.
     order.extend(rest.into_iter().rev());
     order.extend(policy_roles(objects).await?);
     order.extend(kept_in(namespace));
-    // It may have done so in its last moment, before the API server knew of its new rights.
+    // It may have put them back in its last moment, before the API server knew of its new rights.
     order.extend(registrations);
     for one in namespaces {
         // One that somebody else made holds other things, too.

@@ -103,7 +103,12 @@ async fn it_comes_and_goes() {
     let (code, said) = kausality(&plane, &["uninstall", "--keep-crds"]);
     assert_eq!(code, 0, "{said}");
     let position = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text} is not in {said}"));
-    assert!(position("ValidatingWebhookConfiguration kausality: deleted") < position("Deployment"), "{said}");
+    let first = ["MutatingWebhookConfiguration kausality: ", "ValidatingWebhookConfiguration kausality: "]
+        .map(position);
+    assert!(
+        first.into_iter().max().unwrap() < position("ClusterRoleBinding kausality-controller: "),
+        "{said}"
+    );
     let rest: Vec<Value> =
         all.iter().filter(|one| one["kind"] != "CustomResourceDefinition").chain(&work).cloned().collect();
     gone(&plane, &rest).await;
