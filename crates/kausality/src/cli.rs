@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why,
+    demo::Demo, diff::Diff, install::Install, own::Own, plan::Plan, replay::Replay, uninstall::Uninstall,
+    up::Up, webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -26,6 +27,8 @@ enum Command {
     Own(Box<Own>),
     Diff(Box<Diff>),
     Plan(Box<Plan>),
+    Install(Box<Install>),
+    Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
 }
 
@@ -43,6 +46,8 @@ impl Cli {
             Command::Own(own) => own.run(),
             Command::Diff(diff) => diff.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Install(install) => install.run(),
+            Command::Uninstall(uninstall) => uninstall.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()
