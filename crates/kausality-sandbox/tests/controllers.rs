@@ -256,7 +256,8 @@ impl Road for Bad {
 async fn a_failed_read_of_an_owner_deletes_nothing() {
     for is_there in [true, false] {
         let sandbox = Sandbox::default();
-        let road = Bad { sandbox: sandbox.clone(), reads: AtomicUsize::new(0), deletions: AtomicUsize::new(0) };
+        let road =
+            Bad { sandbox: sandbox.clone(), reads: AtomicUsize::new(0), deletions: AtomicUsize::new(0) };
         let road = Arc::new(road);
         let running = sandbox.run_over(road.clone(), Box::new(GarbageCollector::default()));
         let stage = Stage { sandbox, _running: running };
