@@ -73,10 +73,11 @@ impl Change {
         Ok(object)
     }
 
-    /// What is wrong with an object that a patch made is wrong with the patch.
+    /// What is wrong with an object that a patch made is wrong with the patch, unless the server is to blame.
     pub(crate) fn blame(&self, failure: Failure, made: impl FnOnce() -> Value) -> Failure {
         let text = match self {
             Self::Replace(_) | Self::Apply(_) => return failure,
+            _ if failure.code >= 500 => return failure,
             Self::Strategic(patch) => printed(patch),
             Self::Json(_) | Self::Merge(_) => made().to_string(),
         };
