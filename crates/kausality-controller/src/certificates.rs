@@ -149,6 +149,22 @@ pub enum Action {
     Wait(Timestamp),
 }
 
+impl Action {
+    /// What it is called in logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Begin { .. } => "begin",
+            Self::Prepare => "prepare",
+            Self::Publish => "publish",
+            Self::Switch => "switch",
+            Self::Renew => "renew",
+            Self::Retire => "retire",
+            Self::Wait(_) => "wait",
+        }
+    }
+}
+
 /// What to do now. `trusted` is the bundle in the stored configuration; none, if there is no configuration.
 #[must_use]
 pub fn step(now: Timestamp, stored: &Stored, trusted: Option<&str>, wanted: &Wanted) -> Action {

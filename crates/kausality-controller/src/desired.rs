@@ -15,6 +15,7 @@ use kausality_api::{
     policy::{Kausality, KausalitySpec},
     status::KausalityStatus,
 };
+use kausality_cluster::Listing;
 use serde_json::{Map, Value, json};
 
 pub mod conditions;
@@ -138,16 +139,20 @@ pub struct Finding {
     pub nowhere: Option<&'static str>,
 }
 
-/// What there should be. `served` are all resources, in order.
+/// What there should be. `served` are all resources; `stored` are the webhooks of the configuration as it is, which
+/// hold on for a policy that cannot be understood: an edit must not lift protection by mistake.
 #[must_use]
-pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, place: &Place) -> Desired {
+pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value], place: &Place) -> Desired {
     let mut webhooks = Vec::new();
     let mut roles = Vec::new();
     let mut findings = BTreeMap::new();
     for policy in policies {
         let mut finding = Finding::default();
         match &policy.spec {
-            Err(fault) => finding.fault = Some(fault.clone()),
+            Err(fault) => {
+                finding.fault = Some(fault.clone());
+                webhooks.extend(entries::kept(&policy.name, stored, place));
+            }
             Ok(spec) => {
                 let (resources, missing) = expand(spec, served);
                 let entries = entries::of(&policy.name, spec, &resources, place);
@@ -168,6 +173,25 @@ pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, place: &Place) 
     let validating = (!policies.is_empty())
         .then(|| configuration("ValidatingWebhookConfiguration", vec![entries::of_policies(place)], place));
     Desired { mutating, validating, roles, findings }
+}
+
+/// All resources that are served: those that were found, and, of groups whose servers do not answer, those that are
+/// watched already. What cannot be told now must not take anything out of protection.
+#[must_use]
+pub fn known(listing: &Listing, stored: &[Value]) -> BTreeSet<Resource> {
+    let found = listing.kinds.iter().map(|kind| Resource {
+        group: kind.resource.group.clone(),
+        plural: kind.resource.plural.clone(),
+        version: kind.resource.version.clone(),
+    });
+    let mut known: BTreeSet<Resource> = found.collect();
+    for resource in entries::watched(stored).filter(|resource| listing.uncertain.contains(&resource.group)) {
+        let is_it = |other: &Resource| other.group == resource.group && other.plural == resource.plural;
+        if !known.iter().any(is_it) {
+            known.insert(resource);
+        }
+    }
+    known
 }
 
 /// The resources that a policy means, and those that it names though nobody serves them.

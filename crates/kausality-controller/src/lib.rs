@@ -13,4 +13,7 @@ pub mod certificates;
 pub mod desired;
 pub mod election;
 pub mod lease;
+mod metrics;
 pub mod run;
+
+pub use metrics::Metrics;

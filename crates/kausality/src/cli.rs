@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why,
+    controller::Controller, demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up,
+    webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -27,6 +28,7 @@ enum Command {
     Diff(Box<Diff>),
     Plan(Box<Plan>),
     Webhook(Box<Webhook>),
+    Controller(Box<Controller>),
 }
 
 impl Cli {
@@ -46,6 +48,10 @@ impl Cli {
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()
+            }
+            Command::Controller(controller) => {
+                logs();
+                controller.run()
             }
         }
     }

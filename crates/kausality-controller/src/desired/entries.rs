@@ -55,6 +55,37 @@ pub(super) fn of(name: &str, spec: &KausalitySpec, resources: &[&Resource], plac
     entries
 }
 
+/// The webhooks that are stored for a policy, at the webhook's present place.
+pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
+    let suffixes = ["", "-log", "-selected", "-selected-log"];
+    let names = suffixes.map(|suffix| webhook_name(&format!("{name}.drift{suffix}")));
+    let is_meant = |entry: &&Value| names.iter().any(|name| entry["name"] == name.as_str());
+    let moved = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry["clientConfig"] = client(place, "/admit");
+        entry
+    };
+    stored.iter().filter(is_meant).map(moved).collect()
+}
+
+/// The resources that are watched by what is stored.
+pub(super) fn watched(stored: &[Value]) -> impl Iterator<Item = Resource> + '_ {
+    let texts = |rule: &Value, field: &str| {
+        let values = rule[field].as_array().cloned().unwrap_or_default();
+        values.iter().filter_map(|value| value.as_str().map(ToOwned::to_owned)).collect::<Vec<String>>()
+    };
+    let rules = stored.iter().filter_map(|entry| entry["rules"].as_array()).flatten();
+    rules.flat_map(move |rule| {
+        let (groups, versions) = (texts(rule, "apiGroups"), texts(rule, "apiVersions"));
+        let plurals = texts(rule, "resources").into_iter().filter(|name| !name.contains('/'));
+        let one = groups.first().cloned().zip(versions.first().cloned());
+        plurals.filter_map(move |plural| {
+            let (group, version) = one.clone()?;
+            Some(Resource { group, plural, version })
+        })
+    })
+}
+
 /// The webhook that refuses policies which cannot be understood.
 pub(super) fn of_policies(place: &Place) -> Value {
     json!({
