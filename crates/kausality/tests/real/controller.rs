@@ -252,7 +252,13 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
     let installation = Installation::start(&plane).await;
     let _controller = installation.spawn_controller("controller.log", &[]);
     let resources = json!([{"apiGroups": ["example.com"], "resources": ["*"], "excluded": ["secretives"]}]);
-    apply(&plane, "alice", &policy("examples", &json!({"resources": resources, "mode": "log"})));
+    // A part of it is enforced: who is asked, and whether an answer is needed, is decided by a condition.
+    let overrides = json!([{"resources": ["widgets"], "namespaces": ["prod"], "mode": "enforce"}]);
+    apply(
+        &plane,
+        "alice",
+        &policy("examples", &json!({"resources": resources, "mode": "log", "overrides": overrides})),
+    );
     told(&plane, "examples", "Ready", "NothingServed").await;
     for (group, plural, kind) in [
         ("example.com", "widgets", "Widget"),
@@ -263,8 +269,30 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
     }
     told(&plane, "examples", "Ready", "Configured").await;
     installation.ready().await;
-    let whole = watched(&configuration(&plane), "examples.drift.kausality.io");
-    assert_eq!(whole, ["widgets", "widgets/status", "widgets/scale"]);
+    for webhook in ["examples.drift.kausality.io", "examples.drift-log.kausality.io"] {
+        let found = watched(&configuration(&plane), webhook);
+        assert_eq!(found, ["widgets", "widgets/status", "widgets/scale"], "{webhook}");
+    }
+    must(&plane, "alice", &["create", "namespace", "prod"]);
+    for (namespace, webhook) in
+        [("default", "examples.drift-log.kausality.io"), ("prod", "examples.drift.kausality.io")]
+    {
+        let user = format!("maker-in-{namespace}");
+        apply(
+            &plane,
+            &user,
+            &json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "alone", "namespace": namespace}}),
+        );
+        let asked = eventually(PATIENCE, "a review in the audit log", async || {
+            let events = plane.audit().unwrap().into_iter();
+            let mut created = events.filter(|event| event.user == user && event.resource == "widgets");
+            let created = created.find(|event| event.verb == "patch" || event.verb == "create")?;
+            let asked = created.annotations.into_keys().filter(|key| key.ends_with("/decision"));
+            Some(asked.collect::<Vec<_>>()).filter(|asked| !asked.is_empty())
+        });
+        assert_eq!(asked.await.unwrap(), [format!("{webhook}/decision")]);
+    }
 
     let makers = || {
         let role = get(&plane, &["clusterrole", "kausality:policy:examples"]);
