@@ -21,8 +21,10 @@ use serde_json::{Map, Value, json};
 pub mod conditions;
 mod entries;
 mod expression;
+mod overlaps;
 mod roles;
 
+use overlaps::Claim;
 pub use roles::{AGGREGATED, MANAGED, role_name};
 
 /// The name of both webhook configurations.
@@ -143,6 +145,13 @@ pub struct Finding {
 /// hold on for a policy that cannot be understood: an edit must not lift protection by mistake.
 #[must_use]
 pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value], place: &Place) -> Desired {
+    let claims: Vec<Claim<'_>> = policies
+        .iter()
+        .filter_map(|policy| {
+            let spec = policy.spec.as_ref().ok()?;
+            Claim::of(&policy.name, spec, &expand(spec, served).0, &place.namespace)
+        })
+        .collect();
     let mut webhooks = Vec::new();
     let mut roles = Vec::new();
     let mut findings = BTreeMap::new();
@@ -155,7 +164,7 @@ pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value
             }
             Ok(spec) => {
                 let (resources, missing) = expand(spec, served);
-                let entries = entries::of(&policy.name, spec, &resources, place);
+                let entries = entries::of(&policy.name, spec, &resources, &claims, place);
                 if entries.is_empty() && !resources.is_empty() {
                     finding.nowhere = Some("it names no namespace but Kausality's own");
                 }

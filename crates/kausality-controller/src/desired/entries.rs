@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     Place, Resource, client,
     expression::{Division, division},
+    overlaps::{Claim, Rank, others},
     webhook_name,
 };
 
@@ -27,14 +28,24 @@ const SYSTEM: &str = "kube-system";
 const TIMEOUT: u32 = 10;
 
 /// The webhooks of a policy: for each way to say where it holds, and for each thing that may happen without an answer.
-pub(super) fn of(name: &str, spec: &KausalitySpec, resources: &[&Resource], place: &Place) -> Vec<Value> {
+pub(super) fn of(
+    name: &str,
+    spec: &KausalitySpec,
+    resources: &[&Resource],
+    claims: &[Claim<'_>],
+    place: &Place,
+) -> Vec<Value> {
     if resources.is_empty() {
         return Vec::new();
     }
     let mut entries = Vec::new();
-    for Area { suffix, selector, scope } in areas(spec.namespaces.as_ref(), &place.namespace) {
+    for Area { suffix, selector, scope, rank } in areas(spec.namespaces.as_ref(), &place.namespace) {
+        let others = others(name, spec, resources, rank, claims);
         for Stake { suffix: stake, failure_policy, condition } in stakes(spec) {
             let mut conditions = vec![condition_of("intent-or-kausality-annotations", MATTERS)];
+            let others =
+                others.as_ref().map(|others| condition_of("no-other-policy", &format!("!({others})")));
+            conditions.extend(others);
             conditions.extend(condition.map(|(name, expression)| condition_of(name, &expression)));
             entries.push(json!({
                 "name": webhook_name(&format!("{name}.drift{suffix}{stake}")),
@@ -108,30 +119,40 @@ struct Area {
     suffix: &'static str,
     selector: Value,
     scope: &'static str,
+    rank: Rank,
+}
+
+/// The namespaces that a policy does not mean unless it names them.
+pub(super) fn never(own: &str, excluded: &[String]) -> BTreeSet<String> {
+    [own, SYSTEM].into_iter().chain(excluded.iter().map(String::as_str)).map(ToOwned::to_owned).collect()
 }
 
 /// A selector cannot say "named so, or labelled so". Where a policy says it, there are two.
 fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
     let default = Namespaces::default();
     let Namespaces { names, selector, excluded } = namespaces.unwrap_or(&default);
-    let never = |more: &[String]| {
-        let all = [own, SYSTEM].into_iter().chain(excluded.iter().chain(more).map(String::as_str));
-        all.map(ToOwned::to_owned).collect::<BTreeSet<String>>()
-    };
+    let mut never = never(own, excluded);
     let mut areas = Vec::new();
     if names.is_empty() && selector.is_none() {
         // Objects outside of namespaces too.
-        areas.push(Area { suffix: "", selector: with(None, "NotIn", &never(&[])), scope: "*" });
+        areas.push(Area {
+            suffix: "",
+            selector: with(None, "NotIn", &never),
+            scope: "*",
+            rank: Rank::Everywhere,
+        });
     }
     let is_meant = |name: &&String| *name != own && !excluded.contains(name);
     let named: BTreeSet<String> = names.iter().filter(is_meant).cloned().collect();
     if !named.is_empty() {
-        areas.push(Area { suffix: "", selector: with(None, "In", &named), scope: "Namespaced" });
+        let selector = with(None, "In", &named);
+        areas.push(Area { suffix: "", selector, scope: "Namespaced", rank: Rank::Named });
     }
     if let Some(selector) = selector {
         let suffix = if names.is_empty() { "" } else { "-selected" };
-        let selector = with(Some(selector), "NotIn", &never(names));
-        areas.push(Area { suffix, selector, scope: "Namespaced" });
+        never.extend(names.iter().cloned());
+        let selector = with(Some(selector), "NotIn", &never);
+        areas.push(Area { suffix, selector, scope: "Namespaced", rank: Rank::Selected });
     }
     areas
 }

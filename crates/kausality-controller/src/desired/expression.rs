@@ -53,7 +53,8 @@ fn condition(entry: &Override) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" && "))
 }
 
-fn among(field: &str, names: &[String]) -> Option<String> {
+/// Whether a field has one of these values, as a condition; none, if any will do.
+pub(super) fn among(field: &str, names: &[String]) -> Option<String> {
     if names.is_empty() || names.iter().any(|name| name == "*") {
         return None;
     }

@@ -49,8 +49,8 @@ async fn is_trusted(plane: &ControlPlane, installation: &Installation<'_>) -> Re
     Ok(())
 }
 
-/// CA and certificate are replaced, twice, under load: every replica always shows what the registration trusts, and no
-/// write fails although all would without an answer.
+/// CA and certificate are replaced, twice, and then lost, under load: every replica always shows what the registration
+/// trusts, and no write fails although all would without an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn replacing_the_ca_fails_no_request() {
     let Some(plane) = stage().await else { return };
@@ -69,12 +69,21 @@ async fn replacing_the_ca_fails_no_request() {
     let watcher = async {
         let begun = Instant::now();
         let (mut prepared, mut retired, mut authorities) = (false, false, vec![first.clone()]);
-        while authorities.len() < 3 || !prepared || !retired {
+        let mut lost = false;
+        while authorities.len() < 4 || !prepared || !retired || !state(&plane)["serving"].is_object() {
             assert!(begun.elapsed() < Duration::from_secs(240), "no rotation: {authorities:?}");
+            if authorities.len() == 3 && !lost {
+                must(
+                    &plane,
+                    "mallory",
+                    &["delete", "secret", "kausality-webhook-tls", "-n", "kausality-system"],
+                );
+                lost = true;
+            }
             let state = state(&plane);
             prepared |= state["next"].is_object();
             retired |= authorities.len() > 1 && state["retiredUntil"].is_null();
-            if authorities.last() != Some(&state["authority"]) {
+            if state["authority"].is_object() && authorities.last() != Some(&state["authority"]) {
                 authorities.push(state["authority"].clone());
             }
             if let Err(fault) = is_trusted(&plane, &installation).await {
@@ -144,4 +153,31 @@ async fn a_leader_that_dies_is_replaced() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     apply(&plane, "alice", &policy("third", &config_maps("log")));
     told(&plane, "third", "Ready", "Configured").await;
+}
+
+/// Somebody else's certificates: nothing is registered before there is a CA to trust, and what is written is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn certificates_of_others_are_used() {
+    let Some(plane) = stage().await else { return };
+    let installation = Installation::start(&plane).await;
+    let _controller = installation.spawn_controller("controller.log", &["--certificates", "external"]);
+    apply(&plane, "alice", &policy("config", &config_maps("enforce")));
+    let message = told(&plane, "config", "Ready", "NoCertificate").await;
+    assert!(message.contains("kausality-system/kausality-webhook-tls"), "{message}");
+    assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null());
+
+    let made = rcgen::generate_simple_self_signed(["0.0.0.0".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    apply(
+        &plane,
+        "cert-manager",
+        &json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": {"name": "kausality-webhook-tls", "namespace": "kausality-system"},
+            "stringData": {"tls.crt": certificate, "tls.key": key, "ca.crt": certificate}}),
+    );
+    told(&plane, "config", "Ready", "Configured").await;
+    installation.ready().await;
+    is_trusted(&plane, &installation).await.unwrap();
+    must(&plane, "alice", &["create", "configmap", "reviewed"]);
+    assert_eq!(users(&get(&plane, &["configmap", "reviewed"])), ["alice"]);
 }
