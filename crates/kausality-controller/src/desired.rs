@@ -137,6 +137,8 @@ pub struct Finding {
     pub watched: Vec<String>,
     /// The resources, or groups, that it names and nobody serves.
     pub missing: Vec<String>,
+    /// Whether parents are Secrets, which it does not name.
+    pub withheld: bool,
     /// Why it watches no namespace.
     pub nowhere: Option<&'static str>,
 }
@@ -173,6 +175,7 @@ pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value
                 finding.watched =
                     resources.iter().map(|found| full_name(&found.group, &found.plural)).collect();
                 finding.missing = missing;
+                finding.withheld = roles::withholds(policy, spec);
             }
         }
         findings.insert(policy.name.clone(), finding);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kausality_cluster::{Kinds, UnknownKind, Which, alarm};
 use kube::{
     Api, Client,
@@ -166,7 +166,7 @@ impl Controller {
         let configured =
             ask("reading the webhook configuration", self.api(&kinds::mutating()).get_opt(NAME)).await?;
         let stored = webhooks(configured.as_ref());
-        let certified = self.certify(trusted(&stored).as_deref()).await?;
+        let certified = self.certify(trusted(&stored).as_deref(), anchor.as_ref()).await?;
         let served = known(&self.kinds.all().await?, &stored);
         let (bundle, due) = match &certified {
             Ok((bundle, due)) => (bundle.clone(), *due),
@@ -316,7 +316,11 @@ impl Controller {
     }
 
     /// The bundle that API servers are to trust, and when to look again.
-    async fn certify(&self, trusted: Option<&str>) -> Result<Result<(String, Duration), Trouble>, Failure> {
+    async fn certify(
+        &self,
+        trusted: Option<&str>,
+        anchor: Option<&Anchor>,
+    ) -> Result<Result<(String, Duration), Trouble>, Failure> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.settings.namespace);
         let name = &self.settings.secret;
         let read = async || ask("reading the certificate", secrets.get_opt(name)).await;
@@ -344,6 +348,7 @@ impl Controller {
             certificates::write(&stored, &mut secret);
             secret.metadata.managed_fields = None;
             secret.metadata.name = Some(name.clone());
+            secret.metadata.owner_references = anchor.map(|anchor| vec![owner(anchor)]);
             let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
             // At the version that was read: two never rotate at once.
             if is_new {
@@ -381,6 +386,17 @@ fn trusted(webhooks: &[Value]) -> Option<String> {
 async fn ask<T>(what: &str, question: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
     let answer = timeout(ANSWER, question).await.map_err(|_| Failure::Late(what.to_owned()))?;
     answer.map_err(|error| Failure::Refused(what.to_owned(), Box::new(error)))
+}
+
+fn owner(anchor: &Anchor) -> OwnerReference {
+    let resource = kinds::role();
+    OwnerReference {
+        api_version: resource.api_version,
+        kind: resource.kind,
+        name: anchor.name.clone(),
+        uid: anchor.uid.clone(),
+        ..OwnerReference::default()
+    }
 }
 
 fn is(error: &kube::Error, code: u16) -> bool {

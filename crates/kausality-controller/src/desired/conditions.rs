@@ -38,7 +38,12 @@ pub fn status(
     outcome: Result<(), &Trouble>,
     now: Timestamp,
 ) -> KausalityStatus {
-    let configured = configured(finding, outcome);
+    let mut configured = configured(finding, outcome);
+    if finding.withheld {
+        configured.message.push_str(
+            " Parents that are Secrets cannot be read: name secrets in spec.resources if Kausality may read all of them.",
+        );
+    }
     let ready = ready(finding, &configured);
     let conditions = [(READY, ready), (CONFIGURED, configured)].into_iter().map(|(kind, told)| {
         let before = policy.status.conditions.iter().find(|before| before.kind == kind);

@@ -45,6 +45,12 @@ pub(super) fn of(policy: &Policy, spec: &KausalitySpec, resources: &[&Resource],
     })
 }
 
+/// Whether a role leaves out a kind of parents that was asked for.
+pub(super) fn withholds(policy: &Policy, spec: &KausalitySpec) -> bool {
+    let asked = policy.status.parents.iter().any(|parent| is_secret(&parent.api_group, &parent.resource));
+    asked && !names_secrets(spec)
+}
+
 fn is_secret(group: &str, plural: &str) -> bool {
     group.is_empty() && plural == "secrets"
 }

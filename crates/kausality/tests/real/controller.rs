@@ -288,7 +288,7 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
             let events = plane.audit().unwrap().into_iter();
             let mut created = events.filter(|event| event.user == user && event.resource == "widgets");
             let created = created.find(|event| event.verb == "patch" || event.verb == "create")?;
-            let asked = created.annotations.into_keys().filter(|key| key.ends_with("/decision"));
+            let asked = created.annotations.into_keys().filter(|key| key.ends_with(".kausality.io/decision"));
             Some(asked.collect::<Vec<_>>()).filter(|asked| !asked.is_empty())
         });
         assert_eq!(asked.await.unwrap(), [format!("{webhook}/decision")]);
@@ -337,6 +337,7 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
             configuration(&plane),
             get(&plane, &["validatingwebhookconfiguration", "kausality"]),
             get(&plane, &["clusterrole", "kausality:policy:examples"]),
+            get(&plane, &["secret", "kausality-webhook-tls", "-n", "kausality-system"]),
         ];
         if left.iter().all(Value::is_null) { Ok(()) } else { Err(format!("{left:#?}")) }
     })
