@@ -39,3 +39,35 @@ impl ResolvesServerCert for Handed {
         self.0.load_full()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Certificates;
+
+    fn pair() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn what_cannot_be_used_leaves_the_one_before_in_use_and_quotes_no_key() {
+        let certificates = Certificates::handed_over("a test");
+        let ((certificate, key), (_, stranger)) = (pair(), pair());
+        assert!(!certificates.is_ready(), "there is none yet");
+        for (certificate, key) in [("", ""), (&*certificate, ""), ("", &*key), (&*certificate, &*stranger)] {
+            let error = certificates.set(certificate.as_bytes(), key.as_bytes()).unwrap_err();
+            let secret = key.lines().nth(1).unwrap_or("-----BEGIN");
+            assert!(!error.to_string().contains(secret), "{error}");
+            assert!(!certificates.is_ready());
+        }
+        certificates.set(certificate.as_bytes(), key.as_bytes()).unwrap();
+        assert!(certificates.is_ready());
+        certificates.set(b"", b"").unwrap_err();
+        assert!(certificates.is_ready());
+    }
+
+    #[test]
+    fn those_that_are_made_up_are_ready_at_once() {
+        assert!(Certificates::self_signed(&["localhost".to_owned()], &[]).unwrap().is_ready());
+    }
+}

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kausality_testbed::{ControlPlane, eventually};
+use kausality_testbed::{ControlPlane, eventually, free_port};
 use serde_json::{Value, json};
 
 use crate::{
@@ -121,13 +121,22 @@ async fn leader(plane: &ControlPlane, but: Option<u32>) -> u32 {
 async fn a_leader_that_dies_is_replaced() {
     let Some(plane) = stage().await else { return };
     let installation = Installation::start(&plane).await;
-    let mut controllers: Vec<Webhook> = (0..3)
-        .map(|number| installation.spawn_controller(&format!("controller-{number}.log"), &[]))
-        .collect();
+    let healths: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", free_port().unwrap())).collect();
+    let spawn = |(number, health): (usize, &String)| {
+        installation.spawn_controller(&format!("controller-{number}.log"), &["--health-address", health])
+    };
+    let mut controllers: Vec<Webhook> = healths.iter().enumerate().map(spawn).collect();
     installation.ready().await;
     let first = leader(&plane, None).await;
     apply(&plane, "alice", &policy("first", &config_maps("log")));
     told(&plane, "first", "Ready", "Configured").await;
+    let mut leading = 0;
+    for health in &healths {
+        assert!(is_ready(health).await, "one that waits is ready, too");
+        let metrics = fetch(health, "/metrics").await.unwrap();
+        leading += usize::from(metrics.contains("\nkausality_controller_leading 1\n"));
+    }
+    assert_eq!(leading, 1);
 
     // Killed: another waits until the lease is over.
     let mut end = |id: u32, signal: &str| {
