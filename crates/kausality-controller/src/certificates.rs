@@ -176,15 +176,19 @@ pub fn step(now: Timestamp, stored: &Stored, trusted: Option<&str>, wanted: &Wan
     let is_settled = settled.is_some_and(|settled| settled <= now);
     let mut then = Vec::new();
 
+    // Nobody is asked yet, or everybody trusts what is about to be served.
+    let may_serve = trusted.is_none() || is_settled;
     match &stored.serving {
-        // Nobody is asked yet, or everybody trusts what is about to be served.
-        None if trusted.is_none() || is_settled => return Action::Renew,
+        None if may_serve => return Action::Renew,
         None => then.extend(settled),
-        Some(serving) if serving.term.due() <= now || serving.hosts != wanted.hosts => return Action::Renew,
+        Some(serving) if serving.hosts != wanted.hosts => return Action::Renew,
+        // Another one could not last longer.
+        Some(serving) if serving.term.until >= authority.term.until => {}
+        Some(serving) if serving.term.due() <= now => return Action::Renew,
         Some(serving) => then.push(serving.term.due()),
     }
     match (&stored.next, &stored.retired) {
-        (Some(_), _) if is_settled => return Action::Switch,
+        (Some(_), _) if may_serve => return Action::Switch,
         (Some(_), _) => then.extend(settled),
         (None, Some(retired)) if retired.until <= now => return Action::Retire,
         (None, Some(retired)) => then.push(retired.until),

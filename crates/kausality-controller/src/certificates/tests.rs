@@ -126,6 +126,32 @@ fn a_lost_secret_is_made_anew_and_what_is_trusted_stays_trusted() {
     assert_eq!(blocks(&world.stored().bundle()), 1);
 }
 
+/// Where nobody is asked, nobody need be waited for.
+#[test]
+fn without_a_configuration_a_rotation_takes_no_time() {
+    let mut world = World::default();
+    world.at(0, &[Action::Begin { trusted: None }]);
+    world.at(200, &[Action::Renew, Action::Prepare, Action::Switch]);
+    world.at(261, &[Action::Renew]);
+    world.at(290, &[Action::Retire]);
+}
+
+/// A configuration that never has the new CA: certificates last as long as the old one, and are not made without end.
+#[test]
+fn an_authority_near_its_end_issues_no_certificates_that_last_no_longer() {
+    let mut world = World::default();
+    world.at(0, &[Action::Begin { trusted: None }]);
+    world.configure();
+    world.at(200, &[Action::Renew, Action::Prepare]);
+    world.at(260, &[Action::Renew]);
+    for hours in [287, 299] {
+        world.at(hours, &[]);
+        assert!(matches!(world.next(), Action::Wait(until) if until > world.now()));
+    }
+    let trusted = world.configured.clone();
+    world.at(300, &[Action::Begin { trusted }]);
+}
+
 #[test]
 fn other_hosts_need_another_certificate() {
     let mut world = World::default();
@@ -138,6 +164,7 @@ fn other_hosts_need_another_certificate() {
 fn a_secret_keeps_everything_and_prints_no_key() {
     let mut world = World::default();
     world.at(0, &[Action::Begin { trusted: None }]);
+    world.configure();
     world.at(200, &[Action::Renew, Action::Prepare]);
     let stored = world.stored();
     let mut secret = Secret::default();
@@ -179,6 +206,7 @@ fn the_certificate_is_trusted_by_whoever_trusts_the_bundle_and_by_nobody_else() 
     assert!(verify(&first.bundle(), &first, "127.0.0.1", world.now() + HOUR * 89));
     assert!(!verify(&first.bundle(), &first, "127.0.0.1", world.now() + HOUR * 91));
 
+    world.configure();
     world.at(200, &[Action::Renew, Action::Prepare]);
     let prepared = world.stored();
     world.configure();
