@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    demo::Demo, diff::Diff, install::Install, own::Own, plan::Plan, replay::Replay, uninstall::Uninstall,
-    up::Up, webhook::Webhook, why::Why,
+    controller::Controller, demo::Demo, diff::Diff, install::Install, own::Own, plan::Plan, replay::Replay,
+    uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -30,6 +30,7 @@ enum Command {
     Install(Box<Install>),
     Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
+    Controller(Box<Controller>),
 }
 
 impl Cli {
@@ -51,6 +52,10 @@ impl Cli {
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()
+            }
+            Command::Controller(controller) => {
+                logs();
+                controller.run()
             }
         }
     }

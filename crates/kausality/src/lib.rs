@@ -2,6 +2,7 @@
 
 mod cli;
 pub mod connect;
+pub mod controller;
 pub mod demo;
 pub mod diff;
 pub mod embedded;

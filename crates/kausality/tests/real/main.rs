@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod controller;
 mod definitions;
 mod operators;
 mod outages;
 mod reinvocation;
 mod replicas;
+mod rotation;
 mod stage;
 mod stories;
 mod versions;
