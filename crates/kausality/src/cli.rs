@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    demo::Demo, diff::Diff, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook, why::Why,
+    demo::Demo, diff::Diff, doctor::Doctor, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook,
+    why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -27,6 +28,7 @@ enum Command {
     Diff(Box<Diff>),
     Plan(Box<Plan>),
     Webhook(Box<Webhook>),
+    Doctor(Box<Doctor>),
 }
 
 impl Cli {
@@ -43,6 +45,7 @@ impl Cli {
             Command::Own(own) => own.run(),
             Command::Diff(diff) => diff.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Doctor(doctor) => doctor.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()

@@ -4,6 +4,7 @@ mod cli;
 pub mod connect;
 pub mod demo;
 pub mod diff;
+pub mod doctor;
 pub mod embedded;
 mod live;
 pub mod manifests;
