@@ -158,7 +158,10 @@ pub(super) fn judge(
         _ => String::new(),
     };
     let todo = if is_local {
-        format!("start it again, or delete mutatingwebhookconfiguration/{CONFIGURATION}")
+        format!(
+            "start it again, or delete mutatingwebhookconfiguration/{CONFIGURATION}. If it runs as the user that you are, that is why: \
+            its own writes pass; ask as somebody else (--as)"
+        )
     } else {
         format!(
             "kubectl -n {namespace} get endpointslices,pods; can the API server reach port 9443 of the Pods (NetworkPolicy, firewall)?"

@@ -4,7 +4,6 @@ use kausality_api::{
     GROUP,
     selector::{LabelSelector, Labels},
 };
-use kausality_cluster::registration;
 use serde_json::Value;
 
 use super::{
@@ -153,7 +152,7 @@ fn is_about_namespaces(entry: &Value) -> bool {
     list(entry, "/rules").iter().any(|rule| text(rule, "/scope") != "Cluster")
 }
 
-/// The resources that the entries are about, with their groups and versions; without those in `seen` subresources.
+/// The resources that the entries are about, with their groups and versions, subresources aside.
 pub(super) fn resources(mutating: &Seen) -> impl Iterator<Item = (&str, &str, &str)> {
     let rules = entries(mutating).iter().flat_map(|entry| list(entry, "/rules"));
     rules.flat_map(|rule| {
@@ -163,11 +162,6 @@ pub(super) fn resources(mutating: &Seen) -> impl Iterator<Item = (&str, &str, &s
             plural.map(move |plural| (group, version, plural))
         })
     })
-}
-
-/// Whether this entry stands alone, as a webhook that has registered itself writes it.
-pub(super) fn is_own(entry: &Value) -> bool {
-    text(entry, "/name") == registration::WEBHOOK
 }
 
 #[cfg(test)]
