@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    controller::Controller, demo::Demo, diff::Diff, install::Install, own::Own, plan::Plan, replay::Replay,
-    uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
+    controller::Controller, demo::Demo, diff::Diff, doctor::Doctor, install::Install, own::Own, plan::Plan,
+    replay::Replay, uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -31,6 +31,7 @@ enum Command {
     Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
     Controller(Box<Controller>),
+    Doctor(Box<Doctor>),
 }
 
 impl Cli {
@@ -49,6 +50,7 @@ impl Cli {
             Command::Plan(plan) => plan.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),
+            Command::Doctor(doctor) => doctor.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()

@@ -5,6 +5,7 @@ pub mod connect;
 pub mod controller;
 pub mod demo;
 pub mod diff;
+pub mod doctor;
 pub mod embedded;
 pub mod install;
 mod live;

@@ -4,6 +4,7 @@
 
 mod controller;
 mod definitions;
+mod doctor;
 mod operators;
 mod outages;
 mod reinvocation;

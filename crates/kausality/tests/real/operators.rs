@@ -76,6 +76,14 @@ async fn the_documentation_of_fields_can_be_followed() {
     assert!(printed.contains("takeover  spec.replicas"), "{printed}");
 }
 
+/// And of the doctor, who finds nothing wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documentation_of_the_doctor_can_be_followed() {
+    let Some(plane) = stage().await else { return };
+    let printed = follow(&plane, "doctor.md", 5);
+    assert!(printed.contains("0 failed, ") && printed.contains("it answered a dry run"), "{printed}");
+}
+
 /// Types the commands of a page, at least so many, as somebody else than the webhook. What they print.
 fn follow(plane: &ControlPlane, page: &str, at_least: usize) -> String {
     let commands = commands(page);

@@ -1,0 +1,48 @@
+//! Hostile input: reviews, annotations and policies that nobody in their right mind would write.
+//!
+//! Inputs are mutations of a corpus: the recorded reviews, `fuzz/corpus/`, and whatever made something happen that had
+//! not happened before. Each must come to an error or a result, without a panic, and eight times as much input must not
+//! take much more than eight times as long.
+//!
+//! - `cargo test` plays a fixed number of inputs from a fixed seed.
+//! - `KAUSALITY_FUZZ_SECONDS=600` plays on for that long, from `KAUSALITY_FUZZ_SEED`, or from a seed of its own that it prints.
+//!
+//! What fails is written to `fuzz/corpus/`, is to be kept there, and is played first from then on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[path = "fuzz/annotations.rs"]
+mod annotations;
+#[path = "fuzz/corpus.rs"]
+mod corpus;
+#[path = "fuzz/dice.rs"]
+mod dice;
+#[path = "fuzz/growth.rs"]
+mod growth;
+#[path = "fuzz/json.rs"]
+mod json;
+#[path = "fuzz/mutation.rs"]
+mod mutation;
+#[path = "fuzz/play.rs"]
+mod play;
+#[path = "fuzz/policies.rs"]
+mod policies;
+#[path = "fuzz/reviews.rs"]
+mod reviews;
+
+use play::{Target, play};
+
+#[test]
+fn reviews_come_to_an_error_or_a_decision() {
+    play(&Target { name: "reviews", run: reviews::run, seeds: reviews::seeds, inputs: 3_000 });
+}
+
+#[test]
+fn annotations_say_something_or_nothing() {
+    play(&Target { name: "annotations", run: annotations::run, seeds: annotations::seeds, inputs: 6_000 });
+}
+
+#[test]
+fn policies_match_or_are_refused() {
+    play(&Target { name: "policies", run: policies::run, seeds: policies::seeds, inputs: 6_000 });
+}
