@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use clap::Parser as _;
 use kausality_testbed::eventually;
 use serde_json::Value;
 
@@ -94,10 +95,32 @@ fn the_chart_has_our_version() {
 
 /// Alerts and dashboard ask for metrics that are there, by labels that they have.
 #[test]
+fn the_command_takes_the_arguments_that_the_chart_gives() {
+    let mut commands = Vec::new();
+    for object in KEPT.iter().flat_map(|(file, _)| objects(&read(file))) {
+        let containers = &object["spec"]["template"]["spec"]["containers"];
+        for container in containers.as_array().into_iter().flatten() {
+            let arguments = container["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
+            let line: Vec<&str> = ["kausality"].into_iter().chain(arguments).collect();
+            let parsed = kausality::Cli::try_parse_from(&line);
+            assert!(parsed.is_ok(), "{line:?}: {}", parsed.unwrap_err());
+            commands.push(line.join(" "));
+        }
+    }
+    for command in ["kausality webhook ", "kausality controller ", "kausality install "] {
+        assert!(commands.iter().any(|line| line.starts_with(command)), "{commands:?}");
+    }
+}
+
+#[test]
 fn metrics_that_are_asked_for_exist() {
-    let code = ["crates/kausality-webhook/src/metrics.rs", "crates/kausality/src/webhook/health.rs"]
-        .map(read)
-        .join("\n");
+    let code = [
+        "crates/kausality-controller/src/metrics.rs",
+        "crates/kausality-webhook/src/metrics.rs",
+        "crates/kausality/src/webhook/health.rs",
+    ]
+    .map(read)
+    .join("\n");
     let asked = read("deploy/golden/everything.yaml") + &read("deploy/chart/dashboards/kausality.json");
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = asked

@@ -29,7 +29,7 @@ impl<'a> Installation<'a> {
     /// Definitions, rights, and two replicas of the webhook behind one address; no controller.
     pub(crate) async fn start(plane: &'a ControlPlane) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for path in ["deploy/crds", "deploy/rbac.yaml"] {
+        for path in ["deploy/crds", "deploy/manifests"] {
             must(plane, "admin", &["apply", "--server-side", "-f", root.join(path).to_str().unwrap()]);
         }
         must(plane, "admin", &["wait", "--for=condition=Established", "crd/kausalities.kausality.io"]);
