@@ -79,6 +79,11 @@ impl Controllers {
         self.start("operator");
     }
 
+    /// Which version of the operator runs.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     fn start(&mut self, name: &'static str) {
         self.started += 1;
         self.running.remove(name);

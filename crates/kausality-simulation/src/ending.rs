@@ -33,6 +33,7 @@ pub(crate) async fn converges(
     replicas: &Arc<Replicas>,
     oracle: &Arc<Oracle>,
     sandbox: &Sandbox,
+    version: u64,
 ) {
     oracle.note("the faults are over");
     if replicas.len() == 0 {
@@ -78,7 +79,7 @@ pub(crate) async fn converges(
             return;
         }
         let before = std::mem::replace(&mut writes, oracle.writes());
-        left = unfinished(people, oracle).await.unwrap_or_else(|| "it is written to".to_owned());
+        left = unfinished(people, oracle, version).await.unwrap_or_else(|| "it is written to".to_owned());
         rest = if left == "it is written to" && before == writes { rest + 1 } else { 0 };
         if rest == REST {
             return;
@@ -88,7 +89,7 @@ pub(crate) async fn converges(
 }
 
 /// What is not yet as it should be.
-async fn unfinished(people: &People, oracle: &Oracle) -> Option<String> {
+async fn unfinished(people: &People, oracle: &Oracle, version: u64) -> Option<String> {
     let stacks = people.list("stacks").await;
     let deployments = people.list("deployments").await;
     for object in stacks.iter().chain(&deployments) {
@@ -106,9 +107,19 @@ async fn unfinished(people: &People, oracle: &Oracle) -> Option<String> {
         let settings = settings.iter().find(|child| child["metadata"]["name"] == named("-settings"));
         let Some(settings) = settings else { return Some(format!("the ConfigMap of {root} is missing")) };
         // One that was orphaned before belongs to nobody, and is in the way of nobody else's.
-        let owned = !settings["metadata"]["ownerReferences"].is_null();
-        if owned && settings["data"]["color"] != stack["spec"]["color"] {
-            return Some(format!("the ConfigMap of {root} is not as it wants it"));
+        let is_owned = |child: &Value| !child["metadata"]["ownerReferences"].is_null();
+        let wanted = json!({"color": stack["spec"]["color"], "size": format!("size {}", stack["spec"]["size"]),
+            "version": format!("version {version}")});
+        if is_owned(settings) && settings["data"] != wanted {
+            return Some(format!("the ConfigMap of {root} is not as it wants it: {}", settings["data"]));
+        }
+        let web = deployments.iter().find(|child| child["metadata"]["name"] == named("-web"));
+        let Some(web) = web else { return Some(format!("the Deployment of {root} is missing")) };
+        let image = &web["spec"]["template"]["spec"]["containers"][0]["image"];
+        let right =
+            web["spec"]["replicas"] == stack["spec"]["size"] && *image == json!(format!("web:{version}"));
+        if is_owned(web) && !right {
+            return Some(format!("the Deployment of {root} is not as it wants it"));
         }
     }
     for resource in ["configmaps", "deployments", "replicasets"] {

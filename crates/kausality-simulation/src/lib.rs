@@ -133,7 +133,7 @@ async fn play(seed: u64) -> Outcome {
     drop(acting);
     if !oracle.is_violated() {
         sky.clear_up();
-        ending::converges(&people, &replicas, &oracle, &sandbox).await;
+        ending::converges(&people, &replicas, &oracle, &sandbox, controllers.version()).await;
     }
     // They know the sandbox, and the sandbox knows them.
     sandbox.remove_admission(WEBHOOK);

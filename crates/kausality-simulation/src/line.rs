@@ -15,7 +15,7 @@ use futures::{
     future::{BoxFuture, Either, FutureExt as _, pending, select},
     stream,
 };
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Bytes, Frame};
 use kausality_sandbox::{Body, Road, Sandbox, User};
@@ -132,11 +132,16 @@ impl Line {
         self.travel().await;
         if self.sky.strikes(&self.dice, "answers lost", |weather| weather.lost) {
             if self.dice.chance(500) {
+                self.sky.count("answers that never come");
                 pending::<()>().await;
             }
             return Err(Lost("connection reset by peer"));
         }
-        answer.map_err(|_| Lost("the API server is gone"))
+        let answer = answer.map_err(|_| Lost("the API server is gone"))?;
+        if answer.status() == StatusCode::CONFLICT {
+            self.sky.count("conflicts");
+        }
+        Ok(answer)
     }
 
     fn fate(&self) -> Fate {

@@ -338,9 +338,19 @@ impl State {
             return Some("its parent was frozen".to_owned());
         }
         if let Some(approval) = approval(decision) {
-            let [_, kind, name] = &question.child;
+            let [api_version, kind, name] = &question.child;
+            if versions.iter().all(|parent| parent.rejects(api_version, kind, name)) {
+                return Some("it was rejected".to_owned());
+            }
+            let gives = |parent: &&Version| parent.gives(&approval, kind, name);
+            // One that was used up lets the same request pass when it comes again.
+            let used = matches!(decision.resolution, Resolution::Excepted(_));
             let parent = self.objects.get(question.parent.as_ref()?)?;
-            let given = parent.versions.iter().any(|parent| parent.gives(&approval, kind, name));
+            let given = if used {
+                parent.versions.iter().any(|parent| gives(&parent))
+            } else {
+                versions.iter().any(|parent| gives(parent) && parent.stands(&approval))
+            };
             return (!given).then(|| format!("nobody approved it: {approval:?}"));
         }
         let drifts = |parent: &&Version| {

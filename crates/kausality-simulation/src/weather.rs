@@ -106,9 +106,14 @@ impl Sky {
     pub(crate) fn strikes(&self, dice: &Dice, fault: &'static str, often: impl Fn(&Weather) -> u64) -> bool {
         let struck = dice.chance(often(&self.now()));
         if struck {
-            *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+            self.count(fault);
         }
         struck
+    }
+
+    /// Counts what happened.
+    pub(crate) fn count(&self, what: &'static str) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += 1;
     }
 
     /// How often what happened.

@@ -121,6 +121,13 @@ impl Version {
             && self.approvals.iter().any(|given| given.reason == approval.reason)
     }
 
+    /// Whether an approval that it carries is meant for it as it is.
+    pub(crate) fn stands(&self, approval: &Approval) -> bool {
+        let this = self.approvals.iter().filter(|given| given.reason == approval.reason);
+        this.into_iter()
+            .any(|given| given.mode == ApprovalMode::Always || given.generation == Some(self.generation))
+    }
+
     /// Whether an approval on it holds for a child.
     pub(crate) fn approves(&self, api_version: &str, kind: &str, name: &str) -> bool {
         self.approvals.iter().any(|approval| {

@@ -81,7 +81,7 @@ async fn certificates_come_from_one_place() {
         let rules = of("Role", "kausality-controller")["rules"].to_string();
         let secrets = rules.split(r#""resources":["secrets"]"#).count() - 1;
         assert_eq!(secrets, if writes { 2 } else { 1 }, "{mode}: {rules}");
-        assert_eq!(rules.contains(r#""watch","patch""#), writes, "{mode}: {rules}");
+        assert_eq!(rules.contains(r#""watch","update""#), writes, "{mode}: {rules}");
         assert_eq!(made.iter().filter(|one| one["kind"] == "Certificate").count(), issued, "{mode}");
     }
 }
