@@ -1,8 +1,12 @@
 //! Deployments by the thousand, as a cluster with Kausality has them: made when asked for.
 
+use kausality_api::identity::UserHash;
 use serde_json::{Value, json};
 
 use crate::api::Shelf;
+
+/// Who reconciles them.
+pub(crate) const CONTROLLER: &str = "system:serviceaccount:kube-system:deployment-controller";
 
 /// How many namespaces they are in.
 const NAMESPACES: usize = 200;
@@ -57,7 +61,7 @@ fn template() -> Value {
         "deployment.kubernetes.io/revision": "4",
         "kausality.io/trace": trace.to_string(),
         "kausality.io/updaters": "82jp7",
-        "kausality.io/controllers": "k3x9q",
+        "kausality.io/controllers": UserHash::of(CONTROLLER, "").to_string(),
         "kausality.io/phase": "initialized",
         "kausality.io/settled": "0123456789abcdef",
     });

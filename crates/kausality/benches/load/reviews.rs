@@ -9,12 +9,15 @@ use anyhow::{Context, Result};
 use kausality_webhook::Bytes;
 use serde_json::{Value, json};
 
-use crate::api::Shelf;
+use crate::{api::Shelf, deployments::CONTROLLER};
 
 const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/admission-reviews");
 
 /// After every version in the recordings: whatever they change shows already.
 const VERSION: &str = "1000000000";
+
+/// After every generation in the recordings: no status in them is about it.
+const GENERATION: u64 = 1_000_000;
 
 /// Recorded reviews.
 pub(crate) struct Recorded {
@@ -54,8 +57,8 @@ impl Recorded {
         self.reviews.iter().map(|(_, body)| body.clone()).collect()
     }
 
-    /// Every owner that a review names, as it was first seen, but without a status: nobody knows whether it has settled,
-    /// so nothing is drift.
+    /// Every owner that a review names, as it was first seen, but without a status, and of a later generation: it has not
+    /// settled, so nothing is drift.
     pub(crate) fn owners(&self) -> Result<Vec<Shelf>> {
         let mut plurals = BTreeMap::new();
         let mut seen = BTreeMap::new();
@@ -74,12 +77,13 @@ impl Recorded {
             let namespace = &review["request"]["namespace"];
             for owner in owners(review) {
                 let mut object = seen.get(&uid(owner)).cloned().unwrap_or_else(|| {
-                    json!({"metadata": {"name": owner["name"], "namespace": namespace, "uid": owner["uid"], "generation": 1}})
+                    json!({"metadata": {"name": owner["name"], "namespace": namespace, "uid": owner["uid"]}})
                 });
                 if let Some(object) = object.as_object_mut() {
                     object.remove("status");
                 }
                 object["metadata"]["resourceVersion"] = VERSION.into();
+                object["metadata"]["generation"] = GENERATION.into();
                 let kind = (text(&owner["apiVersion"]), text(&owner["kind"]));
                 by_kind.entry(kind).or_default().insert(uid(owner), object.to_string());
             }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
-use kausality_testbed::{Binaries, ControlPlane, eventually, free_port};
+use kausality_testbed::{Binaries, ControlPlane, MASTERS, eventually, free_port};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
@@ -22,8 +22,7 @@ use tokio::{
 
 use crate::{
     Plan,
-    figures::{Latencies, histogram, print_table},
-    figures::{Report, Rounds},
+    figures::{Latencies, Report, Rounds, histogram, print_table},
 };
 
 /// How many clients write at once, where more than one does.
@@ -53,7 +52,8 @@ pub(crate) fn measure(plan: &Plan, _: &mut Report) -> Result<Value> {
 }
 
 async fn run(plane: &ControlPlane, plan: &Plan) -> Result<Value> {
-    let client = plane.admin()?;
+    // Not as the webhook itself, whose own writes are left alone.
+    let client = plane.client("alice", &[MASTERS])?;
     for side in SIDES {
         prepare(&client, side).await?;
     }
