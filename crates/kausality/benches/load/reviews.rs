@@ -105,8 +105,7 @@ impl Recorded {
             request["operation"] == "UPDATE"
                 && request["kind"]["kind"] == "ReplicaSet"
                 && request["subResource"].is_null()
-                && request["userInfo"]["username"]
-                    == "system:serviceaccount:kube-system:deployment-controller"
+                && request["userInfo"]["username"] == CONTROLLER
                 && request["object"]["spec"] != request["oldObject"]["spec"]
         };
         self.reviews.iter().map(|(review, _)| review).find(is_it).context("no such change was recorded")
