@@ -125,6 +125,12 @@ check-cost: ## Do the hot paths take as many instructions as recorded?
 	$(call say,Checking the cost)
 	@cargo xtask cost
 
+# Not in `make test`: a figure from a busy machine says nothing. For instance: make bench BENCH='--quick --json bench.json'.
+.PHONY: bench
+bench: ## Measure what admission costs, beside a webhook that does nothing (some minutes)
+	$(call say,Measuring what admission costs)
+	@cargo bench --locked --package kausality --bench load -- $(BENCH)
+
 # Exit code 3 says that there is none and none can be built. With REQUIRE_CONTROL_PLANE=1 it is 1, as for any failure.
 .PHONY: check-control-plane
 check-control-plane: ## Is there a control plane to test against? (builds it, once)

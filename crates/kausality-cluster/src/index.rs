@@ -10,6 +10,7 @@ use std::{
 use kausality_core::{
     Summary,
     review::{Object, Text},
+    summary::{Compact, ObjectId},
 };
 use kube::core::{ApiResource, DynamicObject};
 use tokio::sync::broadcast;
@@ -47,10 +48,16 @@ struct State {
     full: bool,
 }
 
-/// An object; `None` if it is there but cannot be understood.
-type Entry = Option<Arc<Summary>>;
+/// An object; `None` if it is there but cannot be understood. There are many, and few are asked for: a summary takes
+/// more than twice the memory, and is quickly made.
+type Entry = Option<Box<Compact>>;
 
-type Place = (String, String);
+/// The namespace and the name.
+type Place = Box<str>;
+
+fn place(namespace: &str, name: &str) -> Place {
+    format!("{namespace}/{name}").into()
+}
 
 #[derive(Debug, Default)]
 struct Departed {
@@ -102,13 +109,25 @@ impl Index {
         if state.full || !self.pulse.is_trusted() {
             return Sight::Blind;
         }
-        match state.objects.get(&(namespace.to_owned(), name.to_owned())) {
-            Some(Some(summary)) if uid.is_empty() || summary.uid == uid => Sight::Here(summary.clone()),
+        match state.objects.get(&place(namespace, name)) {
+            Some(Some(object)) if uid.is_empty() || object.uid() == uid => {
+                Sight::Here(Arc::new(object.unpack(self.id(namespace, name))))
+            }
             Some(None) => Sight::Blind,
             _ if self.departed.lock().unwrap_or_else(PoisonError::into_inner).uids.contains(uid) => {
                 Sight::Departed
             }
             _ => Sight::Unseen,
+        }
+    }
+
+    fn id(&self, namespace: &str, name: &str) -> ObjectId {
+        let ApiResource { api_version, kind, .. } = &self.kind.resource;
+        ObjectId {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
         }
     }
 
@@ -143,12 +162,13 @@ impl Index {
     }
 
     fn entry(&self, object: &DynamicObject) -> (Place, Entry) {
-        let place = (
-            object.metadata.namespace.clone().unwrap_or_default(),
-            object.metadata.name.clone().unwrap_or_default(),
+        let metadata = &object.metadata;
+        let place = place(
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
         );
         match summarise(object, &self.kind.resource) {
-            Ok(summary) => (place, Some(Arc::new(summary))),
+            Ok(summary) => (place, Some(Box::new(Compact::from(&summary)))),
             Err(error) => {
                 tracing::warn!(resource = %self.kind.resource.plural, %error, "an object could not be read");
                 (place, None)
@@ -188,15 +208,15 @@ impl Mirror for Index {
         let _ = self.update(|state| {
             let arrived = std::mem::take(&mut state.arriving);
             let before = std::mem::replace(&mut state.objects, arrived);
-            let still_there = |place: &Place, summary: &Summary| match state.objects.get(place) {
-                Some(Some(current)) => current.uid == summary.uid,
+            let still_there = |place: &Place, object: &Compact| match state.objects.get(place) {
+                Some(Some(current)) => current.uid() == object.uid(),
                 // Whatever it is.
                 Some(None) => true,
                 None => false,
             };
             let before = before.into_iter().filter_map(|(place, entry)| Some((place, entry?)));
-            let before = before.filter(|(place, summary)| !still_there(place, summary));
-            gone = before.map(|(_, summary)| summary.uid.clone()).collect();
+            let before = before.filter(|(place, object)| !still_there(place, object));
+            gone = before.map(|(_, object)| object.uid().to_owned()).collect();
         });
         self.depart(gone);
     }
@@ -206,7 +226,7 @@ impl Mirror for Index {
         let mut replaced = None;
         let outcome = self.update(|state| {
             let before = state.objects.insert(place, entry).flatten();
-            replaced = before.map(|before| before.uid.clone());
+            replaced = before.map(|before| before.uid().to_owned());
         });
         self.depart(replaced.filter(|before| object.metadata.uid.as_ref() != Some(before)));
         outcome
@@ -217,7 +237,7 @@ impl Mirror for Index {
         let uid = object.metadata.uid.unwrap_or_default();
         let _ = self.update(|state| {
             let is_it = |current: &Entry| match current {
-                Some(current) => current.uid == uid,
+                Some(current) => current.uid() == uid,
                 None => entry.is_none(),
             };
             if state.objects.get(&place).is_some_and(is_it) {

@@ -27,35 +27,28 @@ pub struct Target<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     all: Vec<Kausality>,
-    by_resource: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
+    by_resource: Places,
+    /// Those that say when objects count as settled, which every change of a child asks for: mostly few.
+    settling: Places,
 }
+
+/// Places in the list of all policies, by group and resource.
+type Places = BTreeMap<String, BTreeMap<String, Vec<usize>>>;
 
 impl Policies {
     /// Indexes policies.
     #[must_use]
     pub fn new(all: Vec<Kausality>) -> Self {
-        let mut by_resource: BTreeMap<String, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
-        for (place, policy) in all.iter().enumerate() {
-            for rule in &policy.spec.resources {
-                for group in &rule.api_groups {
-                    let of_group = by_resource.entry(group.clone()).or_default();
-                    for resource in &rule.resources {
-                        let places = of_group.entry(resource.clone()).or_default();
-                        if !places.contains(&place) {
-                            places.push(place);
-                        }
-                    }
-                }
-            }
-        }
-        Self { all, by_resource }
+        let by_resource = places(&all, |_| true);
+        let settling = places(&all, |policy| policy.spec.settle.is_some());
+        Self { all, by_resource, settling }
     }
 
     /// The mode that the most specific matching policy gives, with that policy's name.
     #[must_use]
     pub fn mode(&self, target: &Target<'_>) -> Option<(Mode, &str)> {
         let best = self
-            .naming(target.group, target.resource)
+            .naming(&self.by_resource, target.group, target.resource)
             .filter(|(policy, _)| selects(&policy.spec, target))
             .filter_map(|(policy, explicit)| {
                 let place = namespace_rank(policy.spec.namespaces.as_ref(), target)?;
@@ -70,7 +63,7 @@ impl Policies {
     /// When objects of a kind count as settled, by the most specific policy that names it and says so.
     #[must_use]
     pub fn settle(&self, group: &str, resource: &str) -> Settle {
-        self.naming(group, resource)
+        self.naming(&self.settling, group, resource)
             .filter_map(|(policy, explicit)| {
                 Some(((explicit, Reverse(policy.metadata.name.as_str())), policy.spec.settle?))
             })
@@ -79,10 +72,15 @@ impl Policies {
             .unwrap_or_default()
     }
 
-    /// The policies that name a resource, each with whether it does so explicitly.
-    fn naming<'a>(&'a self, group: &str, resource: &str) -> impl Iterator<Item = (&'a Kausality, bool)> {
+    /// The policies among these that name a resource, each with whether it does so explicitly.
+    fn naming<'a>(
+        &'a self,
+        among: &'a Places,
+        group: &str,
+        resource: &str,
+    ) -> impl Iterator<Item = (&'a Kausality, bool)> {
         let places = |group: &str, resource: &str| {
-            let of_group = self.by_resource.get(group);
+            let of_group = among.get(group);
             of_group.and_then(|places| places.get(resource)).into_iter().flatten().copied()
         };
         let (group, resource) = (group.to_owned(), resource.to_owned());
@@ -93,6 +91,25 @@ impl Policies {
             (explicit || star_means(&policy.spec, &group, &resource)).then_some((policy, explicit))
         })
     }
+}
+
+/// Where the policies are that are wanted.
+fn places(all: &[Kausality], wanted: impl Fn(&Kausality) -> bool) -> Places {
+    let mut found = Places::new();
+    for (place, policy) in all.iter().enumerate().filter(|(_, policy)| wanted(policy)) {
+        for rule in &policy.spec.resources {
+            for group in &rule.api_groups {
+                let of_group = found.entry(group.clone()).or_default();
+                for resource in &rule.resources {
+                    let places = of_group.entry(resource.clone()).or_default();
+                    if places.last() != Some(&place) {
+                        places.push(place);
+                    }
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Whether some `*` of the policy means this resource.

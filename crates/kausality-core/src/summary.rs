@@ -1,5 +1,7 @@
 //! What must be known of an object in its role as a parent: little enough to keep one for each.
 
+mod compact;
+
 use std::collections::BTreeMap;
 
 use kausality_api::{annotation, identity::Hashes, selector::Labels};
@@ -11,6 +13,8 @@ use crate::{
     review::{Object, OwnerReference},
     status::{self, Reading},
 };
+
+pub use compact::Compact;
 
 /// Names an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +157,7 @@ impl Summary {
     }
 
     /// All of Kausality's annotations.
-    pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 

@@ -1,0 +1,158 @@
+//! A summary in as little memory as it can be: all of its text in one piece.
+
+use kausality_api::annotation::PREFIX;
+
+use super::{ObjectId, Owner, Summary};
+use crate::{intent::IntentHash, status::Reading};
+
+/// A [`Summary`] without the name of its object, for those who keep many, and know each by its name.
+#[derive(Clone, Debug)]
+pub struct Compact {
+    generation: Option<i64>,
+    deleting: bool,
+    intent: IntentHash,
+    status: Reading,
+    /// The texts, each after its length: the uid, the version, then lists, each after its own length.
+    text: Box<[u8]>,
+}
+
+impl From<&Summary> for Compact {
+    fn from(summary: &Summary) -> Self {
+        let mut text = Writer::default();
+        text.put(&summary.uid);
+        text.put(&summary.resource_version);
+        text.count(summary.status_managers.len());
+        summary.status_managers.iter().for_each(|manager| text.put(manager));
+        text.count(usize::from(summary.owner.is_some()));
+        if let Some(Owner { api_version, kind, name, uid }) = &summary.owner {
+            [api_version, kind, name, uid].into_iter().for_each(|part| text.put(part));
+        }
+        text.count(usize::from(summary.labels.is_some()));
+        summary.labels.iter().for_each(|labels| text.put(labels));
+        let annotations =
+            summary.annotations().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value)));
+        text.count(annotations.clone().count());
+        for (key, value) in annotations {
+            text.put(key);
+            text.put(value);
+        }
+        Self {
+            generation: summary.generation,
+            deleting: summary.deleting,
+            intent: summary.intent,
+            status: summary.status.clone(),
+            text: text.0.into_boxed_slice(),
+        }
+    }
+}
+
+impl Compact {
+    /// The uid of the object.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        Reader(&self.text).next()
+    }
+
+    /// The summary of the object, which has this name.
+    #[must_use]
+    pub fn unpack(&self, id: ObjectId) -> Summary {
+        let mut text = Reader(&self.text);
+        Summary {
+            id,
+            uid: text.next().to_owned(),
+            resource_version: text.next().to_owned(),
+            generation: self.generation,
+            deleting: self.deleting,
+            intent: self.intent,
+            status: self.status.clone(),
+            status_managers: (0..text.count()).map(|_| text.next().to_owned()).collect(),
+            owner: (text.count() > 0).then(|| Owner {
+                api_version: text.next().to_owned(),
+                kind: text.next().to_owned(),
+                name: text.next().to_owned(),
+                uid: text.next().to_owned(),
+            }),
+            labels: (text.count() > 0).then(|| text.next().into()),
+            annotations: (0..text.count())
+                .map(|_| (format!("{PREFIX}{}", text.next()), text.next().to_owned()))
+                .collect(),
+        }
+    }
+}
+
+/// Bits of a length in one byte; the highest says that more follow.
+const BITS: u32 = 7;
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn put(&mut self, text: &str) {
+        self.count(text.len());
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn count(&mut self, mut number: usize) {
+        while number >> BITS > 0 {
+            self.0.push((number & 0x7f) as u8 | 0x80);
+            number >>= BITS;
+        }
+        self.0.push(number as u8);
+    }
+}
+
+/// Reads what a [`Writer`] wrote.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> &'a str {
+        let length = self.count().min(self.0.len());
+        let (text, rest) = self.0.split_at(length);
+        self.0 = rest;
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    fn count(&mut self) -> usize {
+        let mut number = 0;
+        let mut shift = 0;
+        while let Some((byte, rest)) = self.0.split_first() {
+            self.0 = rest;
+            number |= usize::from(byte & 0x7f) << shift;
+            shift += BITS;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review::Object;
+
+    #[track_caller]
+    fn check(text: &str) {
+        let summary = Summary::of(&Object::parse(text).unwrap());
+        let compact = Compact::from(&summary);
+        assert_eq!(compact.uid(), summary.uid);
+        assert_eq!(format!("{:?}", compact.unpack(summary.id.clone())), format!("{summary:?}"));
+    }
+
+    #[test]
+    fn a_summary_comes_back_as_it_was() {
+        check(r#"{"metadata": {"name": "a"}}"#);
+        let long = "ä".repeat(40_000);
+        check(&format!(
+            r#"{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {{"name": "web", "namespace": "shop", "uid": "7",
+                "resourceVersion": "12", "generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {{"app": "web"}}, "annotations": {{"other": "x", "kausality.io/trace": "{long}",
+                    "kausality.io/phase": "", "kausality.io/freeze": "true\u0000"}},
+                "ownerReferences": [{{"apiVersion": "example.com/v1", "kind": "App", "name": "shop", "uid": "8", "controller": true}}],
+                "managedFields": [{{"manager": "m", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}},
+                    {{"manager": "n", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}}]}},
+                "spec": {{"replicas": 1}}, "status": {{"observedGeneration": 3}}}}"#
+        ));
+    }
+}

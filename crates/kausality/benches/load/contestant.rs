@@ -1,0 +1,207 @@
+//! Those that are measured: each in a process of its own, which is this program again in another role.
+
+use std::{
+    io::{BufRead, BufReader, Lines, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use kausality_cluster::{Clock, Cluster, policies};
+use kausality_core::{Decision, Settings, cause::Cause, class::Class};
+use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
+use serde_json::{Value, json};
+
+use crate::{
+    api::{CannedApi, Shelf},
+    deployments,
+    machine::{self, Seat},
+    parents,
+    reviews::Recorded,
+};
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// A webhook that lets everything pass, unread.
+    Null,
+    /// Kausality's webhook, on an API in memory.
+    Ours,
+    /// A cluster with many parents.
+    Parents,
+    /// Somebody who lists as many, and keeps nothing.
+    List,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Ours => "ours",
+            Self::Parents => "parents",
+            Self::List => "list",
+        }
+    }
+}
+
+/// Plays a role, until nobody listens any more.
+pub(crate) fn play(role: Role, count: usize) -> Result<()> {
+    machine::take(Seat::Server)?;
+    // As the webhook has it: as many threads as there are processors for it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match role {
+            Role::Null => serve(Null, || json!({})).await,
+            Role::Ours => {
+                let recorded = Recorded::read()?;
+                let mut shelves = recorded.owners()?;
+                shelves.push(deployments::namespaces());
+                let api = CannedApi::new(shelves);
+                let cluster = cluster(&api, Settings::default()).await?;
+                let ours = Arc::new(Ours { cluster, drifts: AtomicU64::new(0) });
+                let told = ours.clone();
+                serve(ours, move || json!({"calls": api.calls().json(), "drifts": told.drifts.load(Ordering::Relaxed)}))
+                    .await
+            }
+            Role::Parents => tell(&parents::watched(count).await?),
+            Role::List => tell(&parents::listed(count).await?),
+        }
+    })
+}
+
+fn tell(what: &Value) -> Result<()> {
+    println!("{what}");
+    Ok(())
+}
+
+/// How long a cluster may take to know everything.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A cluster on an API in memory that knows everything, in the way of `kausality webhook`. What that writes later, once
+/// an object is quiet, is not written here: it is on no request's way.
+pub(crate) async fn cluster(api: &CannedApi, settings: Settings) -> Result<Arc<Cluster>> {
+    let cluster = Cluster::new(api.client(), api.client(), settings, Clock::default());
+    for (group, plural) in api.resources() {
+        let kind = cluster.kinds.of_resource(&group, &plural).await?;
+        if !group.is_empty() && group != kausality_api::GROUP {
+            cluster.require(&kind);
+        }
+    }
+    tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
+    let deadline = Instant::now() + PATIENCE;
+    while !cluster.is_synced() {
+        if Instant::now() > deadline {
+            bail!("the cluster is not known after {PATIENCE:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(cluster)
+}
+
+/// A shelf without policies: they are served, but there are none.
+pub(crate) fn no_policies() -> Shelf {
+    Shelf::new(kausality_api::GROUP, "v1alpha1", "kausalities", "Kausality").cluster_scoped()
+}
+
+/// Serves, and tells what is asked on standard input.
+async fn serve(admission: impl Admission, state: impl Fn() -> Value + Send + 'static) -> Result<()> {
+    let certificates = Certificates::self_signed(&["localhost".to_owned()], &[[127, 0, 0, 1].into()])?;
+    let config = Config::new(([127, 0, 0, 1], 0).into(), certificates);
+    let server = Server::new(config, admission, Metrics::default()).listen().await?;
+    tell(&json!({"url": format!("https://{}/admit", server.address())}))?;
+    // Whoever started this process ends it by going away.
+    let asked = tokio::task::spawn_blocking(move || -> Result<()> {
+        for line in std::io::stdin().lines() {
+            line?;
+            tell(&state())?;
+        }
+        Ok(())
+    });
+    tokio::select! {
+        () = server.run(std::future::pending()) => Ok(()),
+        asked = asked => asked?,
+    }
+}
+
+/// Lets everything pass, unread. Its answers repeat no uid, which an API server would insist on.
+struct Null;
+
+impl Admission for Null {
+    async fn decide(&self, _review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
+        Ok(Reply { subject: Subject::default(), decision: Decision::allow(Class::Ignored) })
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+}
+
+/// Decides as `kausality webhook` does.
+struct Ours {
+    cluster: Arc<Cluster>,
+    drifts: AtomicU64,
+}
+
+impl Admission for Ours {
+    async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
+        let decided = self.cluster.admit(&review, until.into(), |request| Subject::from(request));
+        let (subject, decision) = decided.await?;
+        if decision.cause == Some(Cause::Drift) {
+            self.drifts.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Reply { subject, decision })
+    }
+
+    fn is_ready(&self) -> bool {
+        self.cluster.is_synced()
+    }
+}
+
+/// A process in a role. Ends when dropped.
+pub(crate) struct Process {
+    child: Child,
+    asked: ChildStdin,
+    told: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    pub(crate) fn start(role: Role, count: usize) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--role", role.name(), "--count", &count.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start the process {}", role.name()))?;
+        let (asked, told) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
+        Ok(Self { child, asked, told: BufReader::new(told).lines() })
+    }
+
+    /// What it says next.
+    pub(crate) fn hear(&mut self) -> Result<Value> {
+        let line = self.told.next().context("the process has ended; what it wrote is above")??;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// What it says when asked.
+    pub(crate) fn ask(&mut self) -> Result<Value> {
+        writeln!(self.asked, "?")?;
+        self.hear()
+    }
+
+    /// For how long processors have worked for it.
+    pub(crate) fn busy(&self) -> Duration {
+        machine::busy(self.child.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
