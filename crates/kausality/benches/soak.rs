@@ -7,7 +7,7 @@
 //! What the webhook takes of the memory is looked at every few seconds. At the end it is told how much it grew by the
 //! minute after the first third, with the error of that figure: whoever keeps something for each change would show.
 
-#![allow(clippy::print_stdout, reason = "this is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is what it is for")]
 
 use std::{
     fs,
@@ -98,15 +98,15 @@ async fn soak(arguments: &Arguments) -> Result<()> {
             break;
         }
         let place = places.clone().acquire_owned().await?;
-        let state = state.clone();
+        let cycling = state.clone();
         tokio::spawn(async move {
-            state.cycle(cycle).await;
+            cycling.cycle(cycle).await;
             drop(place);
         });
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             samples.push((begun.elapsed().as_secs_f64() / 60.0, webhook.resident()?));
-            if samples.len() % 12 == 0 {
+            if samples.len().is_multiple_of(12) {
                 let (minutes, mebibytes) = samples.last().copied().unwrap_or_default();
                 eprintln!("{minutes:5.1} min: {mebibytes:7.2} MiB, {}", state.counts);
             }
@@ -166,10 +166,10 @@ impl State {
         let status = json!({"status": {"observedGeneration": generation,
             "conditions": [{"type": "Ready", "status": "True"}]}});
         self.write(OPERATOR, Method::PATCH, &format!("{stack}/status"), &status).await;
-        if cycle % DRIFTS == 0 {
+        if cycle.is_multiple_of(DRIFTS) {
             self.write(OPERATOR, Method::PATCH, &child, &json!({"data": {"color": "drift"}})).await;
         }
-        if cycle % ENDS == 0 {
+        if cycle.is_multiple_of(ENDS) {
             for url in [&child, &stack] {
                 self.write("alice", Method::DELETE, url, &Value::Null).await;
             }
