@@ -164,6 +164,64 @@ async fn a_leader_that_dies_is_replaced() {
     told(&plane, "third", "Ready", "Configured").await;
 }
 
+/// The leader is killed, and the registration edited, emptied and deleted, under load: no write fails, and the registration is
+/// always as it should be again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_done_to_the_registration_fails_no_request() {
+    let Some(plane) = stage().await else { return };
+    let installation = Installation::start(&plane).await;
+    let spawn = |number: usize| installation.spawn_controller(&format!("controller-{number}.log"), &[]);
+    let mut controllers: Vec<Webhook> = (0..2).map(spawn).collect();
+    installation.ready().await;
+    apply(&plane, "alice", &policy("config", &config_maps("enforce")));
+    told(&plane, "config", "Ready", "Configured").await;
+    let configuration = || get(&plane, &["mutatingwebhookconfiguration", "kausality"])["webhooks"].clone();
+    let right = configuration();
+    assert_eq!(right[0]["failurePolicy"], "Fail");
+
+    let stop = AtomicBool::new(false);
+    let writers = futures::future::join_all((0..3).map(|writer| write(&plane, writer, &stop)));
+    let story = async {
+        let first = leader(&plane, None).await;
+        let place = controllers.iter().position(|controller| controller.0.id() == first).unwrap();
+        let mut killed = controllers.remove(place);
+        killed.0.kill().unwrap();
+        killed.0.wait().unwrap();
+        let edit = r#"[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
+            {"op": "replace", "path": "/webhooks/0/rules", "value": []}]"#;
+        for arguments in [
+            &["patch", "mutatingwebhookconfiguration", "kausality", "--type", "json", "--patch", edit][..],
+            &[
+                "patch",
+                "mutatingwebhookconfiguration",
+                "kausality",
+                "--type",
+                "merge",
+                "--patch",
+                r#"{"webhooks": []}"#,
+            ],
+            &["delete", "mutatingwebhookconfiguration", "kausality"],
+        ] {
+            must(&plane, "mallory", arguments);
+            let begun = Instant::now();
+            eventually(PATIENCE, "the registration as it was", async || {
+                let found = configuration();
+                if found == right { Ok(()) } else { Err(format!("{found:#}")) }
+            })
+            .await
+            .unwrap();
+            println!("{}: repaired after {:?}", arguments.join(" "), begun.elapsed());
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    let (written, ()) = futures::future::join(writers, story).await;
+    let writes: usize = written.iter().map(|(writes, _)| writes).sum();
+    let failures: Vec<String> = written.into_iter().flat_map(|(_, failures)| failures).collect();
+    println!("{writes} writes");
+    assert!(failures.is_empty(), "{} of {writes} writes failed: {failures:#?}", failures.len());
+    assert!(writes > 100, "{writes}");
+}
+
 /// Somebody else's certificates: nothing is registered before there is a CA to trust, and what is written is used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn certificates_of_others_are_used() {
