@@ -58,6 +58,7 @@ pub use account::ServiceAccounts;
 pub use cache::{Cache, Change, Event};
 pub use composite::{Child, Composite, Manner};
 pub use cronjob::CronJobs;
+pub(crate) use cronjob::Schedule;
 pub use daemonset::DaemonSets;
 pub use deployment::Deployments;
 pub use garbage::GarbageCollector;

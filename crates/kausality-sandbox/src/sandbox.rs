@@ -328,6 +328,10 @@ impl Sandbox {
         }
         let known = || call.definition.subresources().iter().any(|part| part.name == call.subresource);
         if !call.subresource.is_empty() && !known() {
+            if call.definition.is("", "pods") && OF_RUNNING.contains(&call.subresource.as_str()) {
+                self.find(call)?;
+                return Err(Failure::not_running(&call.name, &call.subresource));
+            }
             return Err(Failure::no_resource());
         }
         self.check_conversion(method, call).await?;
@@ -352,6 +356,9 @@ impl Sandbox {
         done.map(|(code, object)| crate::table::in_form(self, call, code, object))
     }
 }
+
+/// What only Pods that run have.
+const OF_RUNNING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -45,7 +45,7 @@ pub struct Served {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It cannot listen.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -53,10 +53,10 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// There is no certificate.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot make a certificate")]
     Certificate(#[from] rcgen::Error),
     /// TLS cannot be set up.
-    #[error("cannot set up TLS: {0}")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
 }
 

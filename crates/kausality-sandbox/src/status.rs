@@ -75,6 +75,12 @@ impl Cause {
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
+    /// A value that names what is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        let message = format!("Not found: {value}");
+        Self { reason: "FieldValueNotFound", message, field: field.into() }
+    }
+
     /// A value that is there twice.
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Duplicate value: {value}");
@@ -125,6 +131,12 @@ impl Failure {
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).with(Map::new())
+    }
+
+    /// Pods are only said to run.
+    pub fn not_running(pod: &str, part: &str) -> Self {
+        let message = format!("Pods do not run in the sandbox: the Pod {pod:?} has no {part:?}");
+        Self::new(501, "NotImplemented", message)
     }
 
     /// There is an object of this name.

@@ -8,9 +8,12 @@ use crate::metadata;
 use crate::status::{Cause, Failure};
 use crate::store::selector::Selector;
 
-mod names;
+mod container;
+pub(crate) mod names;
 mod pod;
 mod service;
+mod traffic;
+mod workload;
 
 /// Kinds whose updates are looked at as if they were created. The others look at what is new alone.
 const LOOKS_AGAIN: [&str; 8] =
@@ -153,50 +156,27 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     match definition.kind.as_str() {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
-            if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-                causes.push(Cause::invalid(
-                    "spec.replicas",
-                    &json!(replicas),
-                    "must be greater than or equal to 0",
-                ));
-            }
+            causes.extend(workload::faults(definition, spec));
             selector(definition, spec, &mut causes);
-            causes.extend(strategy(definition, spec));
             for (nth, claim) in spec["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate() {
                 causes
                     .extend(claim_faults(&claim["spec"], &format!("spec.volumeClaimTemplates[{nth}].spec")));
             }
             pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
-            let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
-            if policy != "Always" {
-                let at = "spec.template.spec.restartPolicy";
-                causes.push(Cause::unsupported(at, &json!(policy), &["Always".to_owned()]));
-            }
         }
         "Job" => {
             pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
-            let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
-            if policy == "Always" {
-                let at = "spec.template.spec.restartPolicy";
-                let supported = ["OnFailure".to_owned(), "Never".to_owned()];
-                causes.push(Cause {
-                    message: format!(
-                        "Required value: valid values: \"{}\", \"{}\"",
-                        supported[0], supported[1]
-                    ),
-                    ..Cause::required(at, "")
-                });
-            }
+            causes.extend(workload::job(spec));
         }
         "CronJob" => {
-            if spec["schedule"].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::required("spec.schedule", ""));
-            }
+            causes.extend(workload::cron_job(object));
             let at = "spec.jobTemplate.spec.template.spec";
             pod::spec(&spec["jobTemplate"]["spec"]["template"]["spec"], at, &mut causes);
         }
         "Pod" => pod::spec(spec, "spec", &mut causes),
         "Service" => causes.extend(service::faults(spec)),
+        "Ingress" => causes.extend(traffic::ingress(spec)),
+        "HorizontalPodAutoscaler" => causes.extend(traffic::autoscaler(spec)),
         "Secret" => causes.extend(secret(object)),
         "PersistentVolumeClaim" => causes.extend(claim_faults(spec, "spec")),
         "Role" | "ClusterRole" => causes.extend(rules(definition, object)),
@@ -257,24 +237,6 @@ fn claim_faults(spec: &Value, at: &str) -> Vec<Cause> {
         Some(_) => {}
     }
     causes
-}
-
-/// A strategy has no settings of another.
-fn strategy(definition: &Definition, spec: &Value) -> Option<Cause> {
-    match definition.kind.as_str() {
-        "Deployment" if spec["strategy"]["type"] == "Recreate" => {
-            let why = "may not be specified when strategy `type` is 'Recreate'";
-            spec["strategy"]
-                .get("rollingUpdate")
-                .map(|_| Cause::forbidden("spec.strategy.rollingUpdate", why))
-        }
-        "StatefulSet" if spec["updateStrategy"]["type"] == "OnDelete" => {
-            let why = "only allowed for updateStrategy 'RollingUpdate'";
-            let rolling = spec["updateStrategy"].get("rollingUpdate");
-            rolling.map(|rolling| Cause::invalid("spec.updateStrategy.rollingUpdate", rolling, why))
-        }
-        _ => None,
-    }
 }
 
 /// What the rules of a role lack.

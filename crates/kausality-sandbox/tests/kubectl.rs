@@ -191,12 +191,36 @@ async fn it_waits_for_what_others_write() {
 }
 
 #[tokio::test]
+async fn it_says_that_pods_do_not_run() {
+    let Some(stage) = Stage::new().await else { return };
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n",
+        "containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}]}}"#;
+    stage.feed("create -f -", pod).await;
+    stage.run(r#"patch pod p --subresource=status --type=merge -p {"status":{"phase":"Running"}}"#).await;
+    for command in ["logs p", "logs -f p", "exec p -- ls", "attach p", "port-forward pod/p :80", "cp p:/a b"]
+    {
+        let said = stage.fail(command, "").await;
+        assert!(said.contains("Pods do not run in the sandbox"), "kubectl {command}: {said}");
+    }
+    assert!(stage.fail("logs nobody", "").await.contains("pods \"nobody\" not found"));
+}
+
+#[tokio::test]
 async fn it_shows_a_node_that_is_ready() {
     let sandbox = Sandbox::default();
     let _running = sandbox.run(controllers::standard());
     let Some(stage) = Stage::of(sandbox).await else { return };
     stage.run("wait node/sandbox --for=create --timeout=20s").await;
     stage.run("wait node/sandbox --for=condition=Ready --timeout=20s").await;
+    // In Go's words, as images and selectors have them.
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let node = stage.get("nodes").await["items"][0].clone();
+    assert_eq!(node["status"]["nodeInfo"]["architecture"], architecture);
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/arch"], architecture);
     let table = stage.run("get nodes --no-headers -o wide").await;
     let cells: Vec<_> = table.split_whitespace().collect();
     assert_eq!([cells[0], cells[1], cells[2], cells[4]], ["sandbox", "Ready", "<none>", VERSION], "{table}");

@@ -7,11 +7,15 @@ use clap::Args;
 use kausality_api::mode::Mode;
 use serde_json::json;
 
-use crate::{embedded::Embedded, up::Open, webhook::interrupted};
+use crate::{
+    embedded::Embedded,
+    up::{Kubeconfig, Open},
+    webhook::interrupted,
+};
 
 mod teller;
 
-use teller::Teller;
+use teller::{Teller, line};
 
 /// See Kausality at work: a roll-out passes, a drift is caught, a person approves. No cluster is needed.
 ///
@@ -39,35 +43,56 @@ impl Demo {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let stays = std::io::stdout().is_terminal() && !self.fast;
-            let embedded = Embedded::start(Mode::Enforce).await?;
-            let pause = if stays { PAUSE } else { Duration::ZERO };
-            story(&Teller::new(&embedded, pause)).await?;
-            if stays {
-                self.stay(&embedded).await?;
+            // A story that cannot be played with at its end need not be told.
+            let kubeconfig = stays.then(|| Kubeconfig::claim(&self.write_kubeconfig)).transpose()?;
+            tokio::select! {
+                ended = self.tell(kubeconfig) => ended?,
+                () = interrupted() => {}
             }
             Ok(ExitCode::SUCCESS)
         })
     }
 
-    async fn stay(&self, embedded: &Embedded) -> Result<()> {
-        let _open = Open::new(embedded, ([127, 0, 0, 1], 0).into(), &self.write_kubeconfig).await?;
-        anstream::println!(
-            "\nYour turn, in another terminal. Ctrl-C here ends it.\n\
-             \n  export KUBECONFIG={}\
+    /// Tells the story, and stays if there is a kubeconfig to play with.
+    async fn tell(&self, kubeconfig: Option<Kubeconfig>) -> Result<()> {
+        let embedded = Embedded::start(Mode::Enforce).await?;
+        let pause = if kubeconfig.is_some() { PAUSE } else { Duration::ZERO };
+        let teller = Teller::new(&embedded, pause);
+        let current = story(&teller).await?;
+        let program = std::env::args().next().unwrap_or_else(|| "kausality".to_owned());
+        match kubeconfig {
+            Some(kubeconfig) => {
+                let _open = Open::new(&embedded, ([127, 0, 0, 1], 0).into(), kubeconfig).await?;
+                line("\nYour turn, in another terminal, in the same folder. Ctrl-C here ends it.\n")?;
+                line(&self.to_try(&program, &current))?;
+                std::future::pending().await
+            }
+            None => {
+                line(&format!(
+                    "\nYour turn: run `{program} demo` on a terminal, where it stays. Then, in another terminal, in the \
+                     same folder:\n"
+                ))?;
+                line(&self.to_try(&program, &current))
+            }
+        }
+    }
+
+    fn to_try(&self, program: &str, current: &str) -> String {
+        format!(
+            "  export KUBECONFIG={}\
              \n  kubectl get deployments,replicasets,pods\
-             \n  kubectl set image deployment/shop shop=shop:3 --as bob   # a roll-out passes\
-             \n  kubectl scale replicaset -l app=shop --replicas=4 --as carol   # its correction is denied\
+             \n  kubectl scale replicaset/{current} --replicas=4 --as carol   # its correction is denied\
              \n  kubectl events --for deployment/shop\
-             \n  kubectl annotate deployment/shop kausality.io/freeze=true   # nothing below it changes\
-             \n  kausality own deployment/shop",
+             \n  {program} own deployment/shop\
+             \n  kubectl set image deployment/shop shop=shop:3 --as bob   # a roll-out passes\
+             \n  kubectl annotate deployment/shop kausality.io/freeze=true   # nothing below it changes",
             self.write_kubeconfig.display()
-        );
-        interrupted().await;
-        Ok(())
+        )
     }
 }
 
-async fn story(teller: &Teller<'_>) -> Result<()> {
+/// Returns the name of the ReplicaSet that has Pods at its end.
+async fn story(teller: &Teller<'_>) -> Result<String> {
     teller.say("Alice deploys a shop.").await?;
     teller.command("alice", "kubectl create deployment shop --image=shop:1 --replicas=3").await?;
     let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
@@ -91,7 +116,7 @@ async fn story(teller: &Teller<'_>) -> Result<()> {
 
     teller.say("Carol scales that ReplicaSet by hand, at night, because the shop is slow.").await?;
     teller.command("carol", &format!("kubectl scale replicaset/{current} --replicas=5")).await?;
-    teller.patch("carol", "ReplicaSet", &current, json!({"spec": {"replicas": 5}})).await?;
+    teller.scale("carol", "ReplicaSet", &current, 5).await?;
     teller
         .say("Its controller wants to undo that at once, although nobody changed the Deployment: drift. It is denied.")
         .await?;
@@ -99,7 +124,7 @@ async fn story(teller: &Teller<'_>) -> Result<()> {
     teller.show_replica_sets().await?;
 
     teller.say("In the morning Dave looks at it and lets the controller have its way, once.").await?;
-    let approval = teller.approval("shop", &current).await?;
+    let approval = teller.approval("shop", &current, "dave").await?;
     teller
         .command("dave", &format!("kubectl annotate deployment/shop kausality.io/approvals='{approval}'"))
         .await?;
@@ -108,5 +133,6 @@ async fn story(teller: &Teller<'_>) -> Result<()> {
     teller.replicas_of(&current, 3).await?;
     teller.show_replica_sets().await?;
     teller.say("The approval is used up, and the trace tells of it.").await?;
-    teller.show_trace("ReplicaSet", &current).await
+    teller.show_trace("ReplicaSet", &current).await?;
+    Ok(current)
 }

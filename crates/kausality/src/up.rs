@@ -1,7 +1,7 @@
 //! `kausality up`: a control plane on this machine, with Kausality in it.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{ErrorKind, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -52,15 +52,24 @@ impl Up {
     pub fn run(&self) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
-            let embedded = Embedded::set_up(self.setup()).await?;
-            let open = Open::new(&embedded, self.bind_address, &self.write_kubeconfig).await?;
-            let mut out = anstream::stdout();
-            writeln!(out, "A control plane with Kausality runs at {}.", open.served.url)?;
-            writeln!(out, "Talk to it: export KUBECONFIG={}", self.write_kubeconfig.display())?;
-            writeln!(out, "Ctrl-C ends it, and it forgets everything.")?;
-            interrupted().await;
+            let kubeconfig = Kubeconfig::claim(&self.write_kubeconfig)?;
+            tokio::select! {
+                ended = self.serve(kubeconfig) => ended?,
+                () = interrupted() => {}
+            }
             Ok(ExitCode::SUCCESS)
         })
+    }
+
+    /// Serves, and does not come back.
+    async fn serve(&self, kubeconfig: Kubeconfig) -> Result<()> {
+        let embedded = Embedded::set_up(self.setup()).await?;
+        let open = Open::new(&embedded, self.bind_address, kubeconfig).await?;
+        let mut out = anstream::stdout();
+        writeln!(out, "A control plane with Kausality runs at {}.", open.served.url)?;
+        writeln!(out, "Talk to it: export KUBECONFIG={}", self.write_kubeconfig.display())?;
+        writeln!(out, "Ctrl-C ends it, and it forgets everything.")?;
+        std::future::pending().await
     }
 }
 
@@ -70,38 +79,55 @@ impl Up {
     }
 }
 
-/// A sandbox that others can reach, and the kubeconfig for it, which goes with it.
-pub(crate) struct Open {
-    pub(crate) served: Served,
-    kubeconfig: PathBuf,
+/// A file for a kubeconfig that is ours, and goes with us.
+#[derive(Debug)]
+pub(crate) struct Kubeconfig {
+    file: File,
+    path: PathBuf,
 }
 
-impl Open {
-    /// Serves it, and writes a kubeconfig of somebody who may do all. A file that is there is somebody's, and stays.
-    pub(crate) async fn new(embedded: &Embedded, address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
-        let served = embedded.sandbox.serve(address).await?;
+impl Kubeconfig {
+    /// Makes the file, empty as yet, before anything else begins. One that is there is somebody's, and stays.
+    pub(crate) fn claim(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match options.open(kubeconfig) {
+        let file = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
                 "{} exists already: remove it if it is an old one, or name another with --write-kubeconfig",
-                kubeconfig.display()
+                path.display()
             ),
-            opened => opened,
+            opened => opened.with_context(|| format!("cannot write {}", path.display()))?,
         };
-        let written =
-            file.and_then(|mut file| file.write_all(served.kubeconfig(&User::admin("admin")).as_bytes()));
-        written.with_context(|| format!("cannot write {}", kubeconfig.display()))?;
-        Ok(Self { served, kubeconfig: kubeconfig.to_owned() })
+        Ok(Self { file, path: path.to_owned() })
     }
 }
 
-impl Drop for Open {
+impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.kubeconfig) {
-            anstream::eprintln!("note: {} could not be removed: {error}", self.kubeconfig.display());
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            anstream::eprintln!("note: {} could not be removed: {error}", self.path.display());
         }
+    }
+}
+
+/// A sandbox that others can reach, and the kubeconfig for it, which goes with it.
+pub(crate) struct Open {
+    pub(crate) served: Served,
+    _kubeconfig: Kubeconfig,
+}
+
+impl Open {
+    /// Serves it, and writes a kubeconfig of somebody who may do all.
+    pub(crate) async fn new(
+        embedded: &Embedded,
+        address: SocketAddr,
+        mut kubeconfig: Kubeconfig,
+    ) -> Result<Self> {
+        let served = embedded.sandbox.serve(address).await?;
+        let written = kubeconfig.file.write_all(served.kubeconfig(&User::admin("admin")).as_bytes());
+        written.with_context(|| format!("cannot write {}", kubeconfig.path.display()))?;
+        Ok(Self { served, _kubeconfig: kubeconfig })
     }
 }

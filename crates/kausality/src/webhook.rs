@@ -212,20 +212,46 @@ pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, kube::Erro
     Ok(answer.with_context(|| format!("no answer within {} s", PATIENCE.as_secs()))??)
 }
 
-/// Waits for the signal to stop.
+/// Waits for the signal to stop: an interrupt, a termination, or the end of the terminal.
 pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        if let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), hangup()) {
             tokio::select! {
                 _ = terminate.recv() => {}
+                () = hangup.received() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
             return;
         }
     }
     let _ = tokio::signal::ctrl_c().await;
+}
+
+/// The end of the terminal, unless whoever started us wants us to outlive it (`nohup`).
+#[cfg(unix)]
+struct Hangup(Option<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Hangup {
+    async fn received(&mut self) {
+        match &mut self.0 {
+            Some(signal) => _ = signal.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn hangup() -> std::io::Result<Hangup> {
+    use tokio::signal::unix::{SignalKind, signal};
+    // Listening for a signal ends that it is ignored. Only Linux tells what is.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    // SIGHUP is the first.
+    if ignored & 1 == 1 { Ok(Hangup(None)) } else { signal(SignalKind::hangup()).map(|it| Hangup(Some(it))) }
 }
 
 fn reachable(address: SocketAddr) -> SocketAddr {

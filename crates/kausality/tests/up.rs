@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
-    io::{BufRead, BufReader, Lines},
+    io::{BufRead, BufReader, Lines, Write as _},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
     time::Duration,
@@ -52,6 +52,93 @@ fn a_file_that_is_there_stays_as_it_is() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("exists already: remove it if it is an old one, or name another"), "{text}");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+}
+
+/// A terminal that is closed ends it as well.
+#[test]
+fn the_kubeconfig_goes_with_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut running = up(&kubeconfig).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
+    assert!(kubeconfig.exists());
+    assert!(Command::new("kill").args(["-HUP", &running.id().to_string()]).status().unwrap().success());
+    assert!(running.wait().unwrap().success());
+    assert!(!kubeconfig.exists());
+}
+
+/// Who says `nohup` wants it to outlive the terminal.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_hangup_that_is_ignored_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut command = Command::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_kausality")).args(["up", "--write-kubeconfig"]).arg(&kubeconfig);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
+    let signal = |name: &str| {
+        let kill = Command::new("kill").args([name, &running.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+    };
+    signal("-HUP");
+    let own = Command::new(env!("CARGO_BIN_EXE_kausality"))
+        .args(["own", "namespace/default", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&own.stdout).contains("Namespace default"), "{own:?}");
+    signal("-TERM");
+    assert!(running.wait().unwrap().success());
+}
+
+#[test]
+fn an_address_in_use_is_told_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let output = up(&kubeconfig).args(["--bind-address", &address]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(&format!("cannot listen on {address}")), "{text}");
+    assert_eq!(text.matches("in use").count(), 1, "{text}");
+    assert!(!kubeconfig.exists());
+}
+
+#[test]
+fn a_demo_nobody_watches_ends_with_what_to_try() {
+    let program = env!("CARGO_BIN_EXE_kausality");
+    let output = Command::new(program).arg("demo").output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{text}");
+    let scaled = text.lines().find_map(|line| line.strip_prefix("carol $ kubectl scale ")).unwrap();
+    let (set, _) = scaled.split_once(' ').unwrap();
+    assert!(text.contains(", with an approval of dave"), "{text}");
+    let (_, to_try) = text.split_once("Your turn").unwrap();
+    assert!(to_try.contains(&format!("kubectl scale {set} --replicas=4 --as carol")), "{text}");
+    assert!(to_try.contains(&format!("{program} own deployment/shop")), "{text}");
+}
+
+/// A story is told on a terminal only if it can be played with afterwards.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_demo_without_a_kubeconfig_does_not_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("config");
+    std::fs::write(&mine, "mine").unwrap();
+    let demo = format!("{} demo --write-kubeconfig {}", env!("CARGO_BIN_EXE_kausality"), mine.display());
+    let output = Command::new("script").args(["-qec", &demo, "/dev/null"]).stdin(Stdio::null()).output();
+    let Ok(output) = output else {
+        let line = "\n==> SKIPPED: there is no `script`, which gives a terminal to a program.\n";
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("exists already"), "{text}");
+    assert!(!text.contains("Alice"), "{text}");
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
 }
 

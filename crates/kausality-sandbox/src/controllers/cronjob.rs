@@ -11,7 +11,7 @@ use super::{
 
 mod schedule;
 
-use schedule::Schedule;
+pub(crate) use schedule::Schedule;
 
 /// The CronJob controller. Of the times that it missed, it makes up for the last one.
 #[derive(Debug, Default)]

@@ -87,7 +87,14 @@ fn node(now: Time) -> Value {
     };
     // It runs nothing, so there is room for all.
     let room = json!({ "cpu": "1k", "memory": "1Ti", "pods": "1M" });
-    let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    // As Go calls them.
+    let os = if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS };
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    };
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": { "name": NODE, "labels": {

@@ -12,11 +12,14 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
     and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation \
     is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+const HOST: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+pub(crate) const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+pub(crate) const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
     with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
@@ -58,6 +61,12 @@ fn fault(definition: &Definition, name: &str) -> Option<String> {
     if !definition.is_custom() && ["Namespace", "Service"].contains(&definition.kind.as_str()) {
         if name.len() > 63 {
             return Some("must be no more than 63 bytes".to_owned());
+        }
+        // Services are names of hosts, and those of old began with a letter.
+        if definition.kind == "Service"
+            && (name.starts_with(|first: char| first.is_ascii_digit()) || !is_label(name))
+        {
+            return Some(HOST.to_owned());
         }
         return (!is_label(name)).then(|| LABEL.to_owned());
     }
@@ -115,9 +124,17 @@ fn is_subdomain(name: &str) -> bool {
 }
 
 /// A name, maybe with a domain before it: `example.com/name`.
-pub(super) fn is_qualified(key: &str) -> bool {
+pub(crate) fn is_qualified(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(is_subdomain) && !name.is_empty() && is_value(name)
+}
+
+/// Whether a name may be that of a port.
+pub(super) fn is_port(name: &str) -> bool {
+    name.len() <= 15
+        && is_label_of_any_length(name)
+        && name.contains(|letter: char| letter.is_ascii_lowercase())
+        && !name.contains("--")
 }
 
 /// Whether a name is a DNS label.
@@ -132,7 +149,8 @@ fn is_label_of_any_length(name: &str) -> bool {
         && name.chars().all(|letter| plain(letter) || letter == '-')
 }
 
-fn is_value(value: &str) -> bool {
+/// Whether a text may be the value of a label.
+pub(crate) fn is_value(value: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric();
     value.is_empty()
         || value.len() <= 63

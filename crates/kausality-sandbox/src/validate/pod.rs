@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::names;
+use super::{container, names};
 use crate::status::Cause;
 use crate::types::quantity;
 
@@ -23,11 +23,30 @@ pub(super) fn spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     if list("containers").is_empty() {
         causes.push(Cause::required(format!("{path}.containers"), ""));
     }
+    container::word(
+        &spec["restartPolicy"],
+        format!("{path}.restartPolicy"),
+        &["Always", "OnFailure", "Never"],
+        causes,
+    );
+    container::word(
+        &spec["dnsPolicy"],
+        format!("{path}.dnsPolicy"),
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+        causes,
+    );
+    let volumes: Vec<&str> = list("volumes").iter().filter_map(|volume| volume["name"].as_str()).collect();
+    for (nth, name) in volumes.iter().enumerate() {
+        if volumes[..nth].contains(name) {
+            causes.push(Cause::duplicate(format!("{path}.volumes[{nth}].name"), &json!(name)));
+        }
+    }
     let mut seen: Vec<&str> = Vec::new();
     for key in ["containers", "initContainers"] {
         for (nth, it) in list(key).iter().enumerate() {
             let at = format!("{path}.{key}[{nth}]");
-            container(it, &at, causes);
+            faults(it, &at, causes);
+            container::mounts(it, &volumes, &at, causes);
             if key == "initContainers" && it["restartPolicy"] != "Always" {
                 for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
                     if it.get(field).is_some() {
@@ -64,7 +83,7 @@ pub(super) fn spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn container(container: &Value, at: &str, causes: &mut Vec<Cause>) {
+fn faults(container: &Value, at: &str, causes: &mut Vec<Cause>) {
     let name = container["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         causes.push(Cause::required(format!("{at}.name"), ""));
@@ -81,6 +100,9 @@ fn container(container: &Value, at: &str, causes: &mut Vec<Cause>) {
             }
         }
     }
+    container::ports(container, at, causes);
+    let policies = ["Always", "IfNotPresent", "Never"];
+    container::word(&container["imagePullPolicy"], format!("{at}.imagePullPolicy"), &policies, causes);
     let handlers = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
     for place in
         ["lifecycle/preStop", "lifecycle/postStart", "livenessProbe", "readinessProbe", "startupProbe"]

@@ -12,7 +12,7 @@ use crate::kinds::Definition;
 use crate::metadata;
 use crate::request::Form;
 use crate::sandbox::Sandbox;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::store::selector::Selector;
 use crate::store::{Compacted, Place};
 
@@ -47,6 +47,7 @@ impl Sandbox {
 
     pub(crate) fn list_or_watch(&self, call: &Call) -> Result<Response<Body>, Failure> {
         if call.query.flag("watch") {
+            check_numbers(call)?;
             return self.watch(call);
         }
         let listed = self.list(call)?;
@@ -73,6 +74,7 @@ impl Sandbox {
         let definition = &call.definition;
         let (labels, fields) = (call.query.get("labelSelector"), call.query.get("fieldSelector"));
         let selector = Selector::parse(definition, labels, fields)?;
+        check(call)?;
         let namespace = (!call.namespace.is_empty()).then_some(call.namespace.as_str());
         let from = call.query.get("continue");
         let from = if from.is_empty() { None } else { Some(Continue::decode(from)?) };
@@ -129,6 +131,48 @@ impl Sandbox {
         let objects = matching.into_iter().map(|(_, object)| definition.serve(&object)).collect();
         Ok(Listed { objects, metadata: list })
     }
+}
+
+/// Whether numbers are ones.
+fn check_numbers(call: &Call) -> Result<(), Failure> {
+    for key in ["limit", "timeoutSeconds"] {
+        let said = call.query.get(key);
+        if !said.is_empty() && said.parse::<i64>().is_err() {
+            let message = format!("strconv.ParseInt: parsing {said:?}: invalid syntax");
+            return Err(Failure::bad_request(message));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a list is asked for as lists are.
+fn check(call: &Call) -> Result<(), Failure> {
+    check_numbers(call)?;
+    let (version, way) = (call.query.get("resourceVersion"), call.query.get("resourceVersionMatch"));
+    let at = "resourceVersionMatch";
+    let mut causes = Vec::new();
+    if way.is_empty() {
+        return Ok(());
+    }
+    if version.is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        causes.push(Cause::forbidden(at, why));
+    }
+    if !call.query.get("continue").is_empty() {
+        causes.push(Cause::forbidden(at, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    if way == "Exact" && version == "0" {
+        let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+        causes.push(Cause::forbidden(at, why));
+    }
+    let ways = ["Exact", "NotOlderThan"];
+    if !ways.contains(&way) {
+        causes.push(Cause::unsupported(at, &json!(way), &ways.map(str::to_owned)));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid(&crate::call::options_subject("ListOptions"), &causes))
 }
 
 /// A list as an object.

@@ -14,7 +14,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::embedded::Embedded;
 
@@ -59,6 +59,14 @@ impl<'a> Teller<'a> {
     pub(super) async fn patch(&self, user: &str, kind: &str, name: &str, patch: Value) -> Result<()> {
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         self.api(user, kind).patch(name, &parameters, &Patch::Strategic(patch)).await?;
+        Ok(())
+    }
+
+    /// As `kubectl scale` does it.
+    pub(super) async fn scale(&self, user: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.api(user, kind).patch_scale(name, &parameters, &Patch::Merge(patch)).await?;
         Ok(())
     }
 
@@ -111,7 +119,11 @@ impl<'a> Teller<'a> {
         let trace = object.metadata.annotations.unwrap_or_default().remove(annotation::TRACE);
         let trace = Trace::decode(&trace.context("there is no trace")?)?;
         for (depth, hop) in trace.hops().iter().enumerate() {
-            let approved = hop.approval.as_ref().map(|_| ", with an approval").unwrap_or_default();
+            let approved = hop.approval.as_ref().map(|approval| {
+                let by = approval.by.as_deref().map(|by| format!(" of {by}")).unwrap_or_default();
+                format!(", with an approval{by}")
+            });
+            let approved = approved.unwrap_or_default();
             let text = format!("{} {} by {}{approved}", hop.kind, hop.name, hop.user);
             line(&format!("  {}{}", "  ".repeat(depth), plain(&text)))?;
         }
@@ -134,11 +146,11 @@ impl<'a> Teller<'a> {
     }
 
     /// An approval for once, as somebody would write it.
-    pub(super) async fn approval(&self, parent: &str, child: &str) -> Result<String> {
+    pub(super) async fn approval(&self, parent: &str, child: &str, by: &str) -> Result<String> {
         let generation =
             self.api("admin", "Deployment").get(parent).await?.metadata.generation.unwrap_or_default();
         Ok(format!(
-            r#"[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{child}","generation":{generation},"mode":"once"}}]"#
+            r#"[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{child}","generation":{generation},"mode":"once","by":"{by}"}}]"#
         ))
     }
 
@@ -163,7 +175,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-fn line(text: &str) -> Result<()> {
+pub(super) fn line(text: &str) -> Result<()> {
     writeln!(anstream::stdout(), "{text}")?;
     Ok(())
 }

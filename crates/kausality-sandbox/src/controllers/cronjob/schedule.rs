@@ -8,9 +8,13 @@ const DAY: u64 = 24 * 60;
 /// How far to look for a time, in minutes: four years and a day, so that 29 February is found.
 const HORIZON: u64 = (4 * 365 + 2) * DAY;
 
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
 /// When to act: a bit for each value of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     minutes: u64,
     hours: u64,
     days: u64,
@@ -33,15 +37,20 @@ impl Schedule {
         };
         let fields: Vec<_> = text.split_whitespace().collect();
         let &[minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
-        let sundays = set(weekdays, 0, 7)?;
         Some(Self {
-            minutes: set(minutes, 0, 59)?,
-            hours: set(hours, 0, 23)?,
-            days: set(days, 1, 31)?,
-            months: set(months, 1, 12)?,
-            weekdays: (sundays | sundays >> 7) & 0x7f,
+            minutes: set(minutes, 0, 59, &[])?,
+            hours: set(hours, 0, 23, &[])?,
+            days: set(days, 1, 31, &[])?,
+            months: set(months, 1, 12, &MONTHS)?,
+            weekdays: set(weekdays, 0, 6, &WEEKDAYS)?,
             either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
         })
+    }
+
+    /// Whether a text is a schedule. One that counts from when it is read (`@every 5m`) is, too, and never due here.
+    pub(crate) fn is_one(text: &str) -> bool {
+        let every = text.strip_prefix("@every ");
+        every.map_or_else(|| Self::parse(text).is_some(), is_duration)
     }
 
     /// The first time after a moment.
@@ -82,17 +91,37 @@ fn bit(set: u64, value: u64) -> bool {
     set >> value & 1 == 1
 }
 
-/// A field: `*`, numbers, ranges, steps, and lists of them.
-fn set(field: &str, least: u64, most: u64) -> Option<u64> {
+/// `1h30m`, `2.5s`.
+fn is_duration(text: &str) -> bool {
+    let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let number = &rest[..rest.len() - unit.len()];
+        let end = unit.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(unit.len());
+        if number.parse::<f64>().is_err() || !units.contains(&&unit[..end]) {
+            return false;
+        }
+        rest = &unit[end..];
+    }
+    !text.is_empty()
+}
+
+/// A field: `*`, numbers or their names, ranges, steps, and lists of them.
+fn set(field: &str, least: u64, most: u64, names: &[&str]) -> Option<u64> {
     field.split(',').try_fold(0, |set, part| {
         let (range, step) = match part.split_once('/') {
             Some((range, step)) => (range, Some(step.parse::<u64>().ok().filter(|step| *step > 0)?)),
             None => (part, None),
         };
-        let number = |text: &str| text.parse::<u64>().ok().filter(|it| (least..=most).contains(it));
+        let number = |text: &str| {
+            let named = names.iter().zip(least..).find(|(name, _)| name.eq_ignore_ascii_case(text));
+            let number = named.map(|(_, number)| number).or_else(|| text.parse::<u64>().ok());
+            number.filter(|it| (least..=most).contains(it))
+        };
         let (from, to) = match range.split_once('-') {
             _ if range == "*" || range == "?" => (least, most),
-            Some((from, to)) => (number(from)?, number(to)?),
+            Some((from, to)) => (number(from)?, number(to).filter(|to| Some(*to) >= number(from))?),
             None => (number(range)?, if step.is_some() { most } else { number(range)? }),
         };
         let steps = (from..=to).step_by(usize::try_from(step.unwrap_or(1)).ok()?);
@@ -120,14 +149,29 @@ mod tests {
         check("0 3 * * 1-5", "2026-11-14T08:12:12Z", "2026-11-16T03:00:00Z");
         check("30 4 1,15 * 5", "2026-11-02T08:12:12Z", "2026-11-06T04:30:00Z");
         check("0 0 29 2 *", "2026-11-15T08:12:12Z", "2028-02-29T00:00:00Z");
-        check("0 0 * * 7", "2026-11-14T08:12:12Z", "2026-11-15T00:00:00Z");
+        check("0 0 * * SUN", "2026-11-14T08:12:12Z", "2026-11-15T00:00:00Z");
+        check("0 3 * feb-mar mon", "2026-11-14T08:12:12Z", "2027-02-01T03:00:00Z");
         check("@hourly", "2026-11-15T08:59:59Z", "2026-11-15T09:00:00Z");
     }
 
     #[test]
     fn what_is_no_schedule_is_none() {
-        for text in ["", "* * * *", "60 * * * *", "a * * * *", "*/0 * * * *", "5-70 * * * *", "@often"] {
-            assert_eq!(Schedule::parse(text), None, "{text}");
+        assert!(Schedule::is_one("@every 1h30m") && Schedule::is_one("@daily"));
+        for text in [
+            "",
+            "* * * *",
+            "60 * * * *",
+            "a * * * *",
+            "*/0 * * * *",
+            "5-70 * * * *",
+            "@often",
+            "0 0 * * 7",
+            "9-5 * * * *",
+            "@every",
+            "@every x",
+            "@every 5",
+        ] {
+            assert!(!Schedule::is_one(text), "{text}");
         }
     }
 }
