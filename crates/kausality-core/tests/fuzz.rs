@@ -39,10 +39,10 @@ fn reviews_come_to_an_error_or_a_decision() {
 
 #[test]
 fn annotations_say_something_or_nothing() {
-    play(&Target { name: "annotations", run: annotations::run, seeds: annotations::seeds, inputs: 6_000 });
+    play(&Target { name: "annotations", run: annotations::run, seeds: annotations::seeds, inputs: 3_000 });
 }
 
 #[test]
 fn policies_match_or_are_refused() {
-    play(&Target { name: "policies", run: policies::run, seeds: policies::seeds, inputs: 6_000 });
+    play(&Target { name: "policies", run: policies::run, seeds: policies::seeds, inputs: 2_000 });
 }
