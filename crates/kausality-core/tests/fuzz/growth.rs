@@ -4,7 +4,9 @@
 //! times are compared: what is linear takes eight times as long, what is quadratic sixty-four times. What seems to be
 //! worse than linear must be so at the next length again: once, when memory comes to be had from somewhere else, anything is.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::{dice::Dice, json};
 
@@ -17,9 +19,6 @@ const AND_MORE: (usize, u32) = (4, 8);
 /// What is measured must take at least this long, or the clock says nothing.
 const MEASURABLE: Duration = Duration::from_micros(20);
 
-/// How long the shortest input gets, about.
-const BYTES: usize = 12 * 1024;
-
 /// An input of which one value can have any length.
 #[derive(Debug)]
 pub(crate) struct Growing {
@@ -30,14 +29,14 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    /// Some value of an input, if there is any.
-    pub(crate) fn new(dice: &mut Dice, input: &[u8]) -> Option<Self> {
+    /// Some value of an input, if there is any. It gets about `bytes` long at first.
+    pub(crate) fn new(dice: &mut Dice, input: &[u8], bytes: usize) -> Option<Self> {
         let values: Vec<_> = json::values(input).into_iter().filter(|value| value.len() < 4_096).collect();
         if values.is_empty() {
             return None;
         }
         let value = input[dice.pick(&values).clone()].to_vec();
-        let times = BYTES / value.len() + 1;
+        let times = bytes / value.len() + 1;
         Some(Self { input: input.to_vec(), value, times, alike: dice.one_in(3) })
     }
 
@@ -120,10 +119,12 @@ fn compare(short: &[u8], long: &[u8], allowed: u32, run: &dyn Fn(&[u8]) -> Strin
     told
 }
 
+/// How long this thread works on it. How long it waits for others does not count.
 fn time(input: &[u8], run: &dyn Fn(&[u8]) -> String) -> Duration {
-    let begun = Instant::now();
+    let worked = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let begun = worked();
     let _ = run(input);
-    begun.elapsed()
+    worked() - begun
 }
 
 /// The measure itself finds what is quadratic, and lets pass what is not.

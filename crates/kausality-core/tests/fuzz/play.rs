@@ -26,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) run: fn(&[u8]) -> String,
     /// Inputs beside those that are kept.
     pub(crate) seeds: fn() -> Vec<Vec<u8>>,
+    /// How long inputs are at first where time is measured.
+    pub(crate) bytes: usize,
     /// How many inputs are played where nobody says how long.
     pub(crate) inputs: usize,
 }
@@ -115,7 +117,7 @@ impl Game<'_> {
     }
 
     fn measure(&mut self, dice: &mut Dice, parent: &[u8]) {
-        let Some(growing) = Growing::new(dice, parent) else { return };
+        let Some(growing) = Growing::new(dice, parent, self.target.bytes) else { return };
         self.input(&growing.short());
         self.input(&growing.long());
         self.measured += 1;
