@@ -130,8 +130,8 @@ fn time(input: &[u8], run: &dyn Fn(&[u8]) -> String) -> Duration {
 /// The measure itself finds what is quadratic, and lets pass what is not.
 #[test]
 fn what_is_quadratic_is_found() {
-    let growing = Growing { input: b"x[7]".to_vec(), value: b"[7]".to_vec(), times: 1_000, alike: true };
-    assert_eq!((growing.short().len(), growing.long().len()), (2_002, 16_002));
+    let growing = Growing { input: b"x[7]".to_vec(), value: b"[7]".to_vec(), times: 200, alike: true };
+    assert_eq!((growing.short().len(), growing.long().len()), (402, 3_202));
     let linear = |input: &[u8]| {
         let sum = (0..200_u64).map(|turn| input.iter().map(|byte| u64::from(*byte) ^ turn).sum::<u64>());
         sum.fold(0, u64::wrapping_add).to_string()
