@@ -4,8 +4,8 @@ use std::{fs, io::Write, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
 
-/// Where the CustomResourceDefinitions are.
-const CRDS: &str = "deploy/crds";
+/// Where the CustomResourceDefinitions are: for kubectl, and for Helm, which takes them from the chart alone.
+const CRDS: [&str; 2] = ["deploy/crds", "deploy/chart/crds"];
 
 const HEAD: &str = "# Made by `cargo xtask generate`. Do not edit.\n";
 
@@ -13,16 +13,18 @@ const HEAD: &str = "# Made by `cargo xtask generate`. Do not edit.\n";
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut outdated = Vec::new();
     for (name, definition) in kausality_api::crd::all() {
-        let path = Path::new(CRDS).join(name);
         let text = format!("{HEAD}{}", serde_saphyr::to_string(&definition)?);
-        if fs::read_to_string(&path).is_ok_and(|there| there == text) {
-            continue;
+        for folder in CRDS {
+            let path = Path::new(folder).join(name);
+            if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+                continue;
+            }
+            if !check {
+                fs::create_dir_all(folder)?;
+                fs::write(&path, &text).with_context(|| path.display().to_string())?;
+            }
+            outdated.push(path);
         }
-        if !check {
-            fs::create_dir_all(CRDS)?;
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
-        }
-        outdated.push(path);
     }
     let mut out = std::io::stdout();
     for path in &outdated {

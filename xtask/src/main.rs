@@ -6,6 +6,7 @@ mod check;
 mod control_plane;
 mod cost;
 mod generate;
+mod manifests;
 mod plant;
 
 use std::process::ExitCode;
@@ -32,6 +33,9 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write what helm makes of the chart: the plain manifests, and what the tests compare with. Needs the helm of
+    /// `control-plane`.
+    Manifests,
     /// Plant known bugs in a copy of the tree, and fail if simulation does not find each of them.
     Plant {
         /// Only those whose name contains this.
@@ -46,6 +50,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),
         Command::Generate { check } => generate::run(check),
+        Command::Manifests => manifests::run(),
         Command::Plant { which } => plant::run(&which),
     }
 }

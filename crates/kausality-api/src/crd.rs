@@ -189,6 +189,22 @@ fn status() -> Value {
         "type": "object",
         "properties": {
             "observedGeneration": {"type": "integer", "format": "int64"},
+            "parents": {
+                "type": "array",
+                "maxItems": MAX_ENTRIES,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["apiGroup", "kind"],
+                "description": "The kinds of parents that Kausality was not allowed to read, and is granted for this policy.",
+                "items": {
+                    "type": "object",
+                    "required": ["apiGroup", "kind", "resource"],
+                    "properties": {
+                        "apiGroup": {"type": "string", "maxLength": 253},
+                        "kind": {"type": "string", "minLength": 1, "maxLength": 63},
+                        "resource": {"type": "string", "minLength": 1, "maxLength": 63},
+                    },
+                },
+            },
             "conditions": {
                 "type": "array",
                 "x-kubernetes-list-type": "map",

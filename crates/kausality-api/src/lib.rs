@@ -31,6 +31,7 @@ pub mod policy;
 pub mod report;
 pub mod selector;
 pub mod snooze;
+pub mod status;
 pub mod text;
 pub mod trace;
 

@@ -32,8 +32,15 @@ impl Kausality {
             return Some("apiGroups must be named one by one: \"*\" is for resources only".to_owned());
         }
         let names = rules.iter().flat_map(|rule| rule.resources.iter().chain(&rule.excluded));
-        let kind = names.into_iter().find(|name| name.chars().any(char::is_uppercase))?;
-        Some(format!("resource {kind:?} is no plural name in lower case, as \"deployments\" is"))
+        if let Some(kind) = names.into_iter().find(|name| name.chars().any(char::is_uppercase)) {
+            return Some(format!("resource {kind:?} is no plural name in lower case, as \"deployments\" is"));
+        }
+        let of_namespaces = self.spec.namespaces.as_ref().and_then(|namespaces| namespaces.selector.as_ref());
+        let selectors = [
+            ("spec.namespaces.selector", of_namespaces),
+            ("spec.objectSelector", self.spec.object_selector.as_ref()),
+        ];
+        selectors.into_iter().find_map(|(place, selector)| selector?.fault(place))
     }
 }
 

@@ -46,12 +46,66 @@ pub enum Operator {
 }
 
 impl LabelSelector {
+    /// What the API server would not take of it; `place` is where it is written.
+    #[must_use]
+    pub fn fault(&self, place: &str) -> Option<String> {
+        for (key, value) in &self.match_labels {
+            if !is_key(key) {
+                return Some(format!("{place}.matchLabels: {key:?} is no name of a label"));
+            }
+            if !is_value(value) {
+                return Some(format!("{place}.matchLabels[{key}]: {value:?} is no value of a label"));
+            }
+        }
+        for (number, requirement) in self.match_expressions.iter().enumerate() {
+            let place = format!("{place}.matchExpressions[{number}]");
+            let Requirement { key, operator, values } = requirement;
+            if !is_key(key) {
+                return Some(format!("{place}.key: {key:?} is no name of a label"));
+            }
+            let needs_values = matches!(operator, Operator::In | Operator::NotIn);
+            if needs_values == values.is_empty() {
+                let say = if needs_values { "needs" } else { "has no" };
+                return Some(format!("{place}.values: {operator:?} {say} values"));
+            }
+            if let Some(value) = values.iter().find(|value| !is_value(value)) {
+                return Some(format!("{place}.values: {value:?} is no value of a label"));
+            }
+        }
+        None
+    }
+
     /// Whether these labels are selected.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.holds(labels))
     }
+}
+
+/// Whether this can be the name of a label: a name, after a domain and a slash if it has one.
+fn is_key(key: &str) -> bool {
+    let (domain, name) = key.rsplit_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
+    let is_domain = |domain: &str| {
+        !domain.is_empty()
+            && domain.len() <= 253
+            && domain.split('.').all(|part| {
+                is_framed(part)
+                    && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            })
+    };
+    !name.is_empty() && is_value(name) && domain.is_none_or(is_domain)
+}
+
+fn is_value(value: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    value.is_empty() || (value.len() <= 63 && value.chars().all(is_plain) && is_framed(value))
+}
+
+/// Whether a text begins and ends with a letter or a digit.
+fn is_framed(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 impl Requirement {

@@ -23,6 +23,7 @@ use crate::{
     clock::{Clock, left_until},
     events::Events,
     feed::feed,
+    grants::{Grants, missing_rule},
     index::{Index, Sight, summarise},
     kinds::{Kind, Kinds, UnknownKind},
     lately::Lately,
@@ -65,6 +66,7 @@ pub struct Cluster {
     pub(crate) spent: Spent,
     pub(crate) lately: Lately,
     pub(crate) policies: policies::Source,
+    pub(crate) grants: Grants,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
     /// The kinds whose indexes must be filled before decisions are made.
@@ -129,6 +131,7 @@ impl Cluster {
             spent: Spent::default(),
             lately: Lately::default(),
             policies: policies::Source::default(),
+            grants: Grants::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
             required: RwLock::default(),
@@ -301,28 +304,26 @@ impl Cluster {
                 Some(Err(_)) => None,
                 None => parent,
             };
-            let parent = match owner {
-                Some(owner) => self.parent(&owner, &request.namespace, freshness).await,
+            let parent = match &owner {
+                Some(owner) => self.parent(owner, &request.namespace, freshness).await,
                 None => KnownParent::None,
             };
-            (parent, scaled)
+            (parent, scaled, owner)
         };
         let late = || "the API server did not answer in time".to_owned();
         let found = tokio::time::timeout_at(until, in_time).await;
-        let (parent, scaled) = found.unwrap_or_else(|_| {
+        let (parent, scaled, owner) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
-            (parent, is_scale.then(|| Err(late())))
+            (parent, is_scale.then(|| Err(late())), None)
         });
-        Known {
-            now: self.clock.now(),
-            parent,
-            scaled,
-            namespace: match namespace {
-                Some(name) => self.namespace(&name, freshness, until).await,
-                None => None,
-            },
-            exception: None,
+        let namespace = match namespace {
+            Some(name) => self.namespace(&name, freshness, until).await,
+            None => None,
+        };
+        if let (KnownParent::Unreadable(_), Some(owner)) = (&parent, &owner) {
+            self.ask_for(owner, request, namespace.as_deref());
         }
+        Known { now: self.clock.now(), parent, scaled, namespace, exception: None }
     }
 
     /// A namespace. Nothing is denied in one that has just been taken out of protection.
@@ -410,7 +411,13 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Summary>, String> {
-        let object = self.get(|client| api(client, kind, namespace), name).await?;
+        let object = self.get(|client| api(client, kind, namespace), name).await;
+        let forbidden = matches!(&object, Err(Unread::Forbidden));
+        self.grants.note(kind, forbidden);
+        let object = object.map_err(|why| match why {
+            Unread::Forbidden => missing_rule(kind),
+            Unread::Failed(why) => why,
+        })?;
         object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
     }
 
@@ -419,21 +426,32 @@ impl Cluster {
         &self,
         api: impl Fn(&Client) -> Api<DynamicObject>,
         name: &str,
-    ) -> Result<Option<DynamicObject>, String> {
+    ) -> Result<Option<DynamicObject>, Unread> {
         let mut answer = tokio::time::timeout(READ_DEADLINE, api(&self.client).get_opt(name)).await;
         if answer.is_err() {
             answer = tokio::time::timeout(READ_DEADLINE, api(&self.fresh).get_opt(name)).await;
         }
-        let answer =
-            answer.map_err(|_| format!("the API server did not answer twice within {READ_DEADLINE:?}"))?;
+        let late = || format!("the API server did not answer twice within {READ_DEADLINE:?}");
+        let answer = answer.map_err(|_| Unread::Failed(late()))?;
         answer.map_err(|error| {
             if matches!(&error, kube::Error::Api(status) if status.code == 404) {
                 // Not the object is missing, but its kind, or the version.
                 self.kinds.expire();
             }
-            error.to_string()
+            match error {
+                kube::Error::Api(status) if status.code == 403 => Unread::Forbidden,
+                error => Unread::Failed(error.to_string()),
+            }
         })
     }
+}
+
+/// Why something was not read.
+enum Unread {
+    /// It is not allowed.
+    Forbidden,
+    /// For this reason.
+    Failed(String),
 }
 
 /// What an index is known by.

@@ -44,6 +44,27 @@ pub(crate) trait Mirror {
     fn remove(&self, object: DynamicObject);
 }
 
+/// Which objects are watched; all, by default.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+impl Which {
+    /// The one with this name: all that a role which names it permits to watch.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
+    }
+
+    /// Those with this label.
+    #[must_use]
+    pub fn labelled(selector: &str) -> Self {
+        Self { labels: Some(selector.to_owned()), ..Self::default() }
+    }
+}
+
 /// Why a watch came to its end.
 enum End {
     /// Everything has been told: it can be watched from there.
@@ -58,15 +79,26 @@ enum End {
     Enough,
 }
 
-/// Keeps a mirror up to date, for ever; or until it has had enough. Errors are waited out, never passed on.
+/// Keeps a mirror of all objects up to date, for ever; or until it has had enough. Errors are waited out, never passed on.
 pub(crate) async fn feed(api: Api<DynamicObject>, what: &str, pulse: &Pulse, mirror: &impl Mirror) {
+    feed_some(api, &Which::default(), what, pulse, mirror).await;
+}
+
+/// The same for some objects.
+pub(crate) async fn feed_some(
+    api: Api<DynamicObject>,
+    which: &Which,
+    what: &str,
+    pulse: &Pulse,
+    mirror: &impl Mirror,
+) {
     let mut version = None;
     let mut pause = PAUSES.0;
     loop {
         let begun = Instant::now();
         let end = match &mut version {
-            None => list(&api, &mut version, pulse, mirror).await,
-            Some(version) => watch(&api, version, pulse, mirror).await,
+            None => list(&api, which, &mut version, pulse, mirror).await,
+            Some(version) => watch(&api, which, version, pulse, mirror).await,
         };
         match end {
             End::Listed => pause = PAUSES.0,
@@ -88,12 +120,15 @@ pub(crate) async fn feed(api: Api<DynamicObject>, what: &str, pulse: &Pulse, mir
 /// Lists everything.
 async fn list(
     api: &Api<DynamicObject>,
+    which: &Which,
     version: &mut Option<String>,
     pulse: &Pulse,
     mirror: &impl Mirror,
 ) -> End {
     mirror.begin();
-    let mut parameters = ListParams::default().limit(PAGE);
+    let Which { labels, fields } = which.clone();
+    let mut parameters =
+        ListParams { label_selector: labels, field_selector: fields, ..ListParams::default() }.limit(PAGE);
     loop {
         let page = match tokio::time::timeout(ANSWER, api.list(&parameters)).await {
             Ok(Ok(page)) => page,
@@ -116,9 +151,21 @@ async fn list(
 }
 
 /// Watches from a version on, for one term; leaves the version from which to go on.
-async fn watch(api: &Api<DynamicObject>, version: &mut String, pulse: &Pulse, mirror: &impl Mirror) -> End {
+async fn watch(
+    api: &Api<DynamicObject>,
+    which: &Which,
+    version: &mut String,
+    pulse: &Pulse,
+    mirror: &impl Mirror,
+) -> End {
+    let Which { labels, fields } = which.clone();
     let term = u32::try_from(TERM.as_secs()).unwrap_or(u32::MAX);
-    let parameters = WatchParams { timeout: Some(term), ..WatchParams::default() };
+    let parameters = WatchParams {
+        timeout: Some(term),
+        label_selector: labels,
+        field_selector: fields,
+        ..WatchParams::default()
+    };
     let mut events = match tokio::time::timeout(ANSWER, api.watch(&parameters, version)).await {
         Ok(Ok(events)) => events.into_stream().boxed(),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => return End::Expired,

@@ -4,7 +4,7 @@
 //! reached, and reviewed, in the version that its group prefers, so that one object has one intent.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -53,9 +53,19 @@ pub struct Kinds {
     absent: Mutex<HashMap<(String, String), Instant>>,
 }
 
+/// All kinds that are served.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Each in the version that its group prefers.
+    pub kinds: Vec<Arc<Kind>>,
+    /// Groups whose own servers did not answer: they may serve more than is listed.
+    pub uncertain: BTreeSet<String>,
+}
+
 /// What was served at a time.
 struct Served {
     kinds: Vec<Arc<Kind>>,
+    uncertain: BTreeSet<String>,
     by_kind: HashMap<String, Vec<Arc<Kind>>>,
     asked: Instant,
 }
@@ -139,6 +149,17 @@ impl Kinds {
             None => (name, None),
         };
         self.find(name, |served| served.named(short, group)).await
+    }
+
+    /// Everything that is served now.
+    ///
+    /// # Errors
+    /// If the API server cannot be asked.
+    pub async fn all(&self) -> Result<Listing, UnknownKind> {
+        let served = self.discover().await;
+        let served = Arc::new(served.map_err(|why| UnknownKind::Failed("all kinds".to_owned(), why))?);
+        self.served.store(Some(served.clone()));
+        Ok(Listing { kinds: served.kinds.clone(), uncertain: served.uncertain.clone() })
     }
 
     /// Forgets what is served: something was not where it should be.
@@ -230,12 +251,16 @@ fn full_name(group: &str, name: &str) -> String {
 
 impl Served {
     fn new(groups: impl Iterator<Item = APIGroupDiscovery>, asked: Instant) -> Self {
-        let mut served = Self { kinds: Vec::new(), by_kind: HashMap::new(), asked };
+        let mut served =
+            Self { kinds: Vec::new(), uncertain: BTreeSet::new(), by_kind: HashMap::new(), asked };
         for group in groups {
             let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
             // The versions come in the order of preference.
             for version in group.versions {
                 let version_name = version.version.unwrap_or_default();
+                if version.freshness.as_deref() == Some("Stale") {
+                    served.uncertain.insert(name.clone());
+                }
                 let api_version =
                     if name.is_empty() { version_name } else { format!("{name}/{version_name}") };
                 let kinds = version.resources.into_iter();

@@ -13,11 +13,13 @@
 //! read live and the decision is made again: a stale cache must never block a legitimate change.
 
 mod admission;
+mod alarm;
 mod clock;
 mod cluster;
 mod effects;
 mod events;
 mod feed;
+mod grants;
 mod index;
 mod kinds;
 mod lately;
@@ -29,9 +31,11 @@ pub mod registration;
 mod schemas;
 mod spent;
 
+pub use alarm::alarm;
 pub use clock::Clock;
 pub use cluster::{Cluster, Freshness, WatchHealth};
+pub use feed::Which;
 pub use index::{Changes, Index, Sight};
-pub use kinds::{Kind, Kinds, UnknownKind};
+pub use kinds::{Kind, Kinds, Listing, UnknownKind};
 pub use pulse::Health;
 pub use schemas::{NoSchema, Schemas};

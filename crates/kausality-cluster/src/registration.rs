@@ -35,7 +35,7 @@ pub struct Registration {
 /// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
 /// everything they want is in the spec. Where a Deployment carries approvals or rejections, other annotations
 /// matter too: they bump its generation.
-const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
+pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
     || !(request.resource.group in ['apps', 'batch']) \
     || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
     || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
@@ -45,6 +45,19 @@ const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource)
             && oldObject.metadata.annotations[k] == object.metadata.annotations[k])))) \
     || (has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k, \
         k.startsWith('kausality.io/') && !(has(object.metadata.annotations) && k in object.metadata.annotations)))";
+
+/// What of some resources is reviewed, where `scope` is `*`, `Cluster` or `Namespaced`: every change of the object, of
+/// its status, and of its scale.
+#[must_use]
+pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> [Value; 2] {
+    let of = |resources: Vec<String>, operations: &[&str]| {
+        json!({"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations,
+            "scope": scope})
+    };
+    let whole = plurals.iter().map(|plural| (*plural).to_owned());
+    let parts = plurals.iter().flat_map(|plural| [format!("{plural}/status"), format!("{plural}/scale")]);
+    [of(whole.collect(), &["CREATE", "UPDATE", "DELETE"]), of(parts.collect(), &["UPDATE"])]
+}
 
 impl Registration {
     /// The MutatingWebhookConfiguration.
@@ -56,12 +69,7 @@ impl Registration {
         }
         let rules = self.kinds.iter().flat_map(|kind| {
             let ApiResource { group, version, plural, .. } = &kind.resource;
-            [
-                json!({"apiGroups": [group], "apiVersions": [version], "resources": [plural],
-                    "operations": ["CREATE", "UPDATE", "DELETE"]}),
-                json!({"apiGroups": [group], "apiVersions": [version],
-                    "resources": [format!("{plural}/status"), format!("{plural}/scale")], "operations": ["UPDATE"]}),
-            ]
+            rules(group, version, &[plural], "*")
         });
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",

@@ -267,11 +267,15 @@ pub(crate) fn check_patched(object: &mut Map<String, Value>, definition: &Defini
     if definition.is_custom() {
         let said = object.insert("apiVersion".to_owned(), definition.api_version().into());
         check_type(object, definition)?;
-        // What else it says is told when it is validated.
-        if let Some(said) = said.filter(|_| !lost) {
-            object.insert("apiVersion".to_owned(), said);
-        }
-        return Ok(());
+        return match said {
+            Some(Value::Null) => Err(Failure::bad_request("Object 'apiVersion' is null")),
+            // What else it says is told when it is validated.
+            Some(said) if !lost => {
+                object.insert("apiVersion".to_owned(), said);
+                Ok(())
+            }
+            _ => Err(Failure::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")),
+        };
     }
     if lost {
         object.retain(|key, _| key == "kind");

@@ -16,7 +16,8 @@
 //!    [`Controller::keys`]. The keys go into a queue that holds each key once.
 //! 2. It takes a key and calls [`Controller::sync`].
 //! 3. If the outcome asks for reads, it reads live, reports each with [`Controller::seen`], and syncs the key again at
-//!    once. An outcome with reads has no writes.
+//!    once. An outcome with reads has no writes. If one fails in any other way than with "not found", none is reported,
+//!    and the key comes back after [`Retry::failed`].
 //! 4. Else it does the writes in order. One that is refused is reported with [`Controller::refused`]; if
 //!    [`Refusal::stops`] says so, the rest is not tried, and the key comes back after [`Retry::failed`].
 //! 5. Else it calls [`Retry::forget`], and brings the key back at [`Outcome::again`], if that is set.

@@ -13,6 +13,7 @@ use crate::status::Failure;
 /// The version that the sandbox behaves like.
 pub const VERSION: &str = "v1.35.8";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const OPENAPI: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Whether everybody may see a path.
 pub(crate) fn is_public(path: &str) -> bool {
@@ -57,8 +58,7 @@ impl Sandbox {
             ["openapi", "v2"] => {
                 let accept = text(&parts.headers, "accept");
                 if accept.contains("protobuf") && !accept.contains("json") {
-                    let message = "only the following media types are accepted: application/json";
-                    return answer::failure(&Failure::new(406, "NotAcceptable", message));
+                    return answer::whole(200, OPENAPI, crate::openapi::v2_protobuf(&registry).into());
                 }
                 Some(crate::openapi::v2(&registry))
             }

@@ -9,6 +9,8 @@ use crate::discovery::VERSION;
 use crate::kinds::{Definition, Registry, Shape};
 use crate::types::built_in;
 
+mod older;
+
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SCHEMAS: &str = "#/components/schemas/";
 
@@ -55,9 +57,14 @@ pub(crate) fn v3(registry: &Registry, group: &str, version: &str) -> Option<Valu
 pub(crate) fn v2(registry: &Registry) -> Value {
     let mut schemas = BTreeMap::new();
     registry.all().for_each(|definition| describe(definition, &mut schemas));
-    let text = json!(schemas).to_string().replace(SCHEMAS, "#/definitions/");
-    let definitions: Value = serde_json::from_str(&text).unwrap_or_default();
+    let definitions: Map<_, _> =
+        schemas.iter().map(|(name, schema)| (name.clone(), older::schema(schema))).collect();
     json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": VERSION}, "paths": {}, "definitions": definitions})
+}
+
+/// The same, as protobuf.
+pub(crate) fn v2_protobuf(registry: &Registry) -> Vec<u8> {
+    older::protobuf(&v2(registry))
 }
 
 /// The name of the schema of a kind.

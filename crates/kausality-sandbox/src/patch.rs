@@ -73,12 +73,13 @@ impl Change {
         Ok(object)
     }
 
-    /// What is wrong with an object that a patch made is wrong with the patch.
-    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+    /// What is wrong with an object that a patch made is wrong with the patch, unless the server is to blame.
+    pub(crate) fn blame(&self, failure: Failure, made: impl FnOnce() -> Value) -> Failure {
         let text = match self {
             Self::Replace(_) | Self::Apply(_) => return failure,
-            Self::Json(patch) => json!(patch).to_string(),
-            Self::Merge(patch) | Self::Strategic(patch) => patch.to_string(),
+            _ if failure.code >= 500 => return failure,
+            Self::Strategic(patch) => printed(patch),
+            Self::Json(_) | Self::Merge(_) => made().to_string(),
         };
         let why = failure
             .message
@@ -101,6 +102,23 @@ impl Change {
             }
         }
         Ok(scale)
+    }
+}
+
+/// A strategic patch as Go prints it after it was merged: directives are taken out, and lists that have an order.
+fn printed(patch: &Value) -> String {
+    match patch {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let stays =
+                |key: &str| !key.starts_with('$') && !fields.contains_key(&format!("$setElementOrder/{key}"));
+            let fields = fields.iter().filter(|(key, _)| stays(key));
+            let fields: Vec<_> = fields.map(|(key, value)| format!("{key}:{}", printed(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

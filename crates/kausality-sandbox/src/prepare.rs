@@ -22,7 +22,9 @@ pub(crate) fn create(definition: &Definition, object: &mut Value, now: &str) {
     if definition.generation != Generation::None {
         fields.insert("generation".to_owned(), 1.into());
     }
-    if definition.status {
+    // A node is registered with its status.
+    let registered = definition.is("", "nodes") && object.get("status").is_some_and(Value::is_object);
+    if definition.status && !registered {
         let status = definition.empty.get("status").filter(|_| !definition.is_custom()).cloned();
         metadata::set(metadata::as_map(object), "status", status);
     }

@@ -243,8 +243,20 @@ impl Worker {
     async fn sync(&mut self, key: Key) {
         let mut outcome = self.controller.sync(&self.cache, &key, self.sandbox.now());
         if !outcome.reads.is_empty() {
+            let mut seen = Vec::new();
             for read in std::mem::take(&mut outcome.reads) {
-                let found = self.caller.read(&read).await;
+                match self.caller.read(&read).await {
+                    Ok(found) => seen.push((read, found)),
+                    // Nobody knows what is there, so nothing follows; half of an answer would not be asked for again.
+                    Err(refusal) => {
+                        let controller = self.controller.name();
+                        tracing::debug!(controller, ?key, ?read, %refusal, "a live read failed");
+                        self.later.insert((self.retry.failed(&key, self.sandbox.now()), key));
+                        return;
+                    }
+                }
+            }
+            for (read, found) in seen {
                 self.controller.seen(&key, &read, &found);
             }
             outcome = self.controller.sync(&self.cache, &key, self.sandbox.now());
@@ -275,28 +287,27 @@ struct Caller {
 }
 
 impl Caller {
-    async fn read(&self, read: &Read) -> Vec<Arc<Value>> {
+    /// What is there. Only what the API says is not found is not; all else says nothing about it.
+    async fn read(&self, read: &Read) -> Result<Vec<Arc<Value>>, Refusal> {
         let url = match read {
             Read::Object(key) => object_url(key),
             Read::Collection { resource, namespace } => collection_url(resource, namespace),
         };
-        let answer = self.call(Method::GET, &url, "application/json", &Value::Null).await;
-        let answer = answer.and_then(|body| parse(&body));
-        match (answer, read) {
-            (Ok(object), Read::Object(_)) => vec![Arc::new(object)],
-            (Ok(mut list), Read::Collection { resource, .. }) => {
-                let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
-                    return Vec::new();
-                };
-                let named = |mut item: Value| {
-                    item["apiVersion"] = resource.api_version().into();
-                    item["kind"] = resource.kind.as_ref().into();
-                    Arc::new(item)
-                };
-                items.into_iter().map(named).collect()
-            }
-            (Err(_), _) => Vec::new(),
-        }
+        let body = match self.call(Method::GET, &url, "application/json", &Value::Null).await {
+            Err(Refusal::NotFound) => return Ok(Vec::new()),
+            answer => answer?,
+        };
+        let mut found = parse(&body)?;
+        let Read::Collection { resource, .. } = read else { return Ok(vec![Arc::new(found)]) };
+        let Some(Value::Array(items)) = found.get_mut("items").map(Value::take) else {
+            return Err(Refusal::Unknown(format!("{url} is no list")));
+        };
+        let named = |mut item: Value| {
+            item["apiVersion"] = resource.api_version().into();
+            item["kind"] = resource.kind.as_ref().into();
+            Arc::new(item)
+        };
+        Ok(items.into_iter().map(named).collect())
     }
 
     async fn write(&self, write: &Write) -> Result<(), Refusal> {

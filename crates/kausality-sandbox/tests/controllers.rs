@@ -10,9 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::{BoxFuture, FutureExt as _};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
 use kausality_sandbox::{
-    Running, Sandbox, User,
-    controllers::{Cache, Change, Controller, Key, NAMESPACES, Outcome, Time, Watched, standard},
+    Body, Road, Running, Sandbox, User,
+    controllers::{
+        Cache, Change, Controller, GarbageCollector, Key, NAMESPACES, Outcome, Time, Watched, standard,
+    },
 };
 use kube::{
     Api,
@@ -207,4 +212,77 @@ async fn what_to_watch_is_asked_for_only_when_what_is_served_changes() {
     }
     stage.until("all are seen", async |_| counting.synced.load(Ordering::Relaxed) >= 24).await;
     assert_eq!(counting.asked.load(Ordering::Relaxed), 1);
+}
+
+/// A road on which no ConfigMap is shown, and on which none can be read for a while.
+struct Bad {
+    sandbox: Sandbox,
+    reads: AtomicUsize,
+    deletions: AtomicUsize,
+}
+
+impl Bad {
+    const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps/";
+    /// How many reads fail.
+    const FAILURES: usize = 4;
+}
+
+impl Road for Bad {
+    fn call(&self, request: Request<hyper::body::Bytes>) -> BoxFuture<'_, Result<Response<Body>, String>> {
+        if request.method() == Method::DELETE {
+            self.deletions.fetch_add(1, Ordering::Relaxed);
+        }
+        if request.method() == Method::GET && request.uri().path().starts_with(Self::CONFIG_MAPS) {
+            let nth = self.reads.fetch_add(1, Ordering::Relaxed);
+            if nth < Self::FAILURES {
+                let code = [500, 503, 403].get(nth).copied();
+                let answer = code.map(|code| {
+                    let body = Full::from(json!({"kind": "Status", "code": code}).to_string()).boxed_unsync();
+                    Response::builder().status(code).body(body).unwrap()
+                });
+                return async { answer.ok_or_else(|| "connection reset by peer".to_owned()) }.boxed();
+            }
+        }
+        self.sandbox.handle(request).map(Ok).boxed()
+    }
+
+    fn shown(&self, collection: &str, revision: u64) -> u64 {
+        if collection == "/configmaps" { 0 } else { revision }
+    }
+}
+
+/// An owner that cannot be read is not one that is gone.
+#[tokio::test]
+async fn a_failed_read_of_an_owner_deletes_nothing() {
+    for is_there in [true, false] {
+        let sandbox = Sandbox::default();
+        let road =
+            Bad { sandbox: sandbox.clone(), reads: AtomicUsize::new(0), deletions: AtomicUsize::new(0) };
+        let road = Arc::new(road);
+        let running = sandbox.run_over(road.clone(), Box::new(GarbageCollector::default()));
+        let stage = Stage { sandbox, _running: running };
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
+        let uid = if is_there {
+            stage.create("", map).await;
+            stage.api("", "ConfigMap").get("owner").await.unwrap().metadata.uid.unwrap()
+        } else {
+            "of-one-that-was".to_owned()
+        };
+        let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
+        let metadata = json!({"name": "owned", "ownerReferences": owner});
+        stage.create("", json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).await;
+        let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+        stage
+            .until("an owner that is read", async |_| {
+                count(&road.reads) > Bad::FAILURES || count(&road.deletions) > 0
+            })
+            .await;
+        assert!(count(&road.reads) > Bad::FAILURES, "deleted after {} reads", count(&road.reads));
+        if is_there {
+            assert_eq!(count(&road.deletions), 0);
+            stage.api("", "Secret").get("owned").await.unwrap();
+        } else {
+            stage.until("the collection", async |stage| stage.list("", "Secret").await.is_empty()).await;
+        }
+    }
 }

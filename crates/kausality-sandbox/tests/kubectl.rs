@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use kausality_sandbox::{Sandbox, Served, User};
+use kausality_sandbox::{Sandbox, Served, User, VERSION, controllers};
 use kausality_testbed::Binaries;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -188,6 +188,24 @@ async fn it_waits_for_what_others_write() {
         stage.run("rollout status deployment/web --timeout=20s").await.contains("successfully rolled out")
     );
     assert!(stage.run("get deployment web").await.contains("2/2"));
+}
+
+#[tokio::test]
+async fn it_shows_a_node_that_is_ready() {
+    let sandbox = Sandbox::default();
+    let _running = sandbox.run(controllers::standard());
+    let Some(stage) = Stage::of(sandbox).await else { return };
+    stage.run("wait node/sandbox --for=create --timeout=20s").await;
+    stage.run("wait node/sandbox --for=condition=Ready --timeout=20s").await;
+    let table = stage.run("get nodes --no-headers -o wide").await;
+    let cells: Vec<_> = table.split_whitespace().collect();
+    assert_eq!([cells[0], cells[1], cells[2], cells[4]], ["sandbox", "Ready", "<none>", VERSION], "{table}");
+    assert_eq!(cells[5], "127.0.0.1", "{table}");
+    let told = stage.run("describe node sandbox").await;
+    assert!(told.contains("kubelet is posting ready status"), "{told}");
+    assert!(!told.contains("not-ready"), "{told}");
+    stage.run("cordon sandbox").await;
+    assert!(stage.run("get nodes").await.contains("Ready,SchedulingDisabled"));
 }
 
 #[tokio::test]

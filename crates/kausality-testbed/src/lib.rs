@@ -56,4 +56,4 @@ pub use identity::MASTERS;
 pub use kubelet::Kubelet;
 pub use plane::{Component, ControlPlane};
 pub use port::free_port;
-pub use skip::start_or_skip;
+pub use skip::{find_or_skip, start_or_skip};

@@ -23,8 +23,8 @@ pub async fn start_or_skip() -> Result<Option<ControlPlane>> {
     }
 }
 
-/// Finds the binaries, or says loudly that there are none.
-pub(crate) async fn find_or_skip() -> Result<Option<Binaries>> {
+/// Finds the binaries, or says loudly that there are none, as [`start_or_skip`] does.
+pub async fn find_or_skip() -> Result<Option<Binaries>> {
     static FOUND: OnceCell<Option<Binaries>> = OnceCell::const_new();
     let find = async || {
         // It may take a while: cargo may have to build xtask.

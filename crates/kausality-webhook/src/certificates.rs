@@ -1,4 +1,4 @@
-//! The server's certificate: read from files and read again when they change, or made up on the spot.
+//! The server's certificate: read from files and read again when they change, handed over, or made up on the spot.
 
 use std::{fmt, net::IpAddr, path::PathBuf, sync::Arc};
 
@@ -11,12 +11,16 @@ use rustls::{
 };
 
 mod files;
+mod handed;
 mod self_signed;
+
+use handed::Handed;
 
 /// A source of certificates. Clones share what they read.
 #[derive(Clone)]
 pub struct Certificates {
     source: Arc<dyn ResolvesServerCert>,
+    handed: Option<Arc<Handed>>,
     origin: String,
     ca_pem: Option<String>,
 }
@@ -67,7 +71,7 @@ impl Certificates {
         let (certificate, key) = (certificate.into(), key.into());
         let origin = format!("{} and {}", certificate.display(), key.display());
         let source = Arc::new(files::Files::open(certificate, key)?);
-        Ok(Self { source, origin, ca_pem: None })
+        Ok(Self { source, handed: None, origin, ca_pem: None })
     }
 
     /// A certificate for these names and addresses, signed by a CA that exists for nothing else and whose key
@@ -78,7 +82,29 @@ impl Certificates {
     pub fn self_signed(dns_names: &[String], addresses: &[IpAddr]) -> Result<Self, CertificateError> {
         let made = self_signed::make(dns_names, addresses)?;
         let source = Arc::new(SingleCertAndKey::from(certified(made.chain, made.key)?));
-        Ok(Self { source, origin: "self-signed".to_owned(), ca_pem: Some(made.ca_pem) })
+        Ok(Self { source, handed: None, origin: "self-signed".to_owned(), ca_pem: Some(made.ca_pem) })
+    }
+
+    /// Nothing, until somebody hands a pair over with [`Self::set`]. `origin` says where it will come from.
+    #[must_use]
+    pub fn handed_over(origin: &str) -> Self {
+        let handed = Arc::new(Handed::default());
+        Self { source: handed.clone(), handed: Some(handed), origin: origin.to_owned(), ca_pem: None }
+    }
+
+    /// Hands over a chain and its private key, in PEM form, for the handshakes from now on. Those that are read from
+    /// files, or made up, stay as they are.
+    ///
+    /// # Errors
+    /// If they cannot be used. The pair before stays in use.
+    pub fn set(&self, certificate: &[u8], key: &[u8]) -> Result<(), CertificateError> {
+        self.handed.as_ref().map_or(Ok(()), |handed| handed.set(certificate, key))
+    }
+
+    /// Whether there is a certificate to show.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.handed.as_ref().is_none_or(|handed| handed.is_there())
     }
 
     /// The CA of a self-signed certificate in PEM form: the `caBundle` of a registration.

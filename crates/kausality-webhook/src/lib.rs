@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!                 Certificates            Admission                        Metrics
-//!                 files, re-read          decides; here it is              what is counted, as
-//!                 or self-signed          only a trait                     OpenMetrics text
+//!                 files, re-read,         decides; here it is              what is counted, as
+//!                 handed over, made up    only a trait                     OpenMetrics text
 //!                      │                       ▲                               ▲
 //!                      │                 bytes │ Reply                         │
 //!  API server ──TLS──▶ connection ──▶ admit ───┴──▶ response ──▶ AdmissionReview { response }
 //!                      HTTP/1.1       body limit, deadline,
 //!                      or HTTP/2      panics, logs
 //!
+//!  policies ────────▶ /validate
 //!  probes ──────────▶ /healthz  /readyz  /metrics
 //! ```
 //!
@@ -41,13 +42,16 @@ mod certificates;
 mod connection;
 mod deadline;
 mod metrics;
+mod probes;
 pub mod response;
 mod routes;
 mod server;
+mod validate;
 
 pub use admission::{Admission, Reply, Subject};
 pub use axum::body::Bytes;
 pub use certificates::{CertificateError, Certificates};
 pub use kausality_core::review::BadReview;
 pub use metrics::Metrics;
+pub use probes::Probes;
 pub use server::{Config, Listening, Server, ServerError};

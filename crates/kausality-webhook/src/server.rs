@@ -113,7 +113,7 @@ impl<A: Admission> Server<A> {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -154,11 +154,16 @@ impl<A: Admission> Listening<A> {
         let mut aside = JoinSet::new();
         if let Some((listener, address)) = health {
             tracing::info!(%address, "serving probes and metrics without TLS");
-            let mut probes = Doorway::new(listener, None, routes::probes(&desk, &stages), stages.clone());
+            let mut probes = Doorway::new(
+                listener,
+                None,
+                routes::probes(&desk, &config.certificates, &stages),
+                stages.clone(),
+            );
             aside.spawn(async move { probes.accept_until(future::pending()).await });
         }
 
-        let router = routes::all(&desk, &stages);
+        let router = routes::all(&desk, &config.certificates, &stages);
         let mut doorway = Doorway::new(listener, Some(tls), router, stages);
         tracing::info!(%address, "serving admission");
         doorway.accept_until(shutdown).await;

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    demo::Demo, diff::Diff, doctor::Doctor, own::Own, plan::Plan, replay::Replay, up::Up, webhook::Webhook,
-    why::Why,
+    controller::Controller, demo::Demo, diff::Diff, doctor::Doctor, install::Install, own::Own, plan::Plan,
+    replay::Replay, uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -27,7 +27,10 @@ enum Command {
     Own(Box<Own>),
     Diff(Box<Diff>),
     Plan(Box<Plan>),
+    Install(Box<Install>),
+    Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
+    Controller(Box<Controller>),
     Doctor(Box<Doctor>),
 }
 
@@ -45,10 +48,16 @@ impl Cli {
             Command::Own(own) => own.run(),
             Command::Diff(diff) => diff.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Install(install) => install.run(),
+            Command::Uninstall(uninstall) => uninstall.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()
+            }
+            Command::Controller(controller) => {
+                logs();
+                controller.run()
             }
         }
     }

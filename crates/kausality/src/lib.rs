@@ -2,10 +2,12 @@
 
 mod cli;
 pub mod connect;
+pub mod controller;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod embedded;
+pub mod install;
 mod live;
 pub mod manifests;
 mod mode;
@@ -13,6 +15,7 @@ pub mod own;
 pub mod plan;
 pub mod replay;
 pub mod target;
+pub mod uninstall;
 pub mod up;
 pub mod webhook;
 pub mod why;

@@ -19,9 +19,11 @@ use crate::{connect::Connection, mode::ModeArgument, replay::policies as policy_
 
 mod health;
 mod resources;
+mod secret;
 
 use health::Watches;
 use resources::Resources;
+use secret::SecretName;
 
 /// Serve admission reviews of a cluster over HTTPS.
 #[derive(Debug, Args)]
@@ -41,6 +43,10 @@ pub struct Webhook {
     /// The private key of the certificate, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
+
+    /// The Secret with the certificate to serve, followed as it changes; not ready until it is there
+    #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "tls_cert_file")]
+    tls_secret: Option<SecretName>,
 
     #[command(flatten)]
     connection: Connection,
@@ -119,13 +125,16 @@ impl Webhook {
             policies: Policies::new(fixed.clone()),
             salt: in_time(Cluster::salt(&client)).await.context("cannot read the namespace kube-system")?,
         };
+        let certificates = self.certificates()?;
+        if let Some(secret) = &self.tls_secret {
+            tokio::spawn(secret.clone().follow(fresh.clone(), certificates.clone()));
+        }
         let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
         let resources = Resources::new(&self.resources, cluster.clone());
         resources.kinds().await?.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
 
-        let certificates = self.certificates()?;
         let ca_pem = match &self.ca_bundle_file {
             Some(file) => Some(
                 std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?,
@@ -175,6 +184,9 @@ impl Webhook {
         if let (Some(cert), Some(key)) = (&self.tls_cert_file, &self.tls_private_key_file) {
             return Ok(Certificates::from_files(cert, key)?);
         }
+        if let Some(secret) = &self.tls_secret {
+            return Ok(Certificates::handed_over(&secret.to_string()));
+        }
         if self.url.is_none() && self.register && !self.bind_address.ip().is_loopback() {
             bail!(
                 "with --register and no certificate, listen on a loopback address (--bind-address 127.0.0.1:9443) or give --url"
@@ -195,7 +207,7 @@ impl Webhook {
 /// How long the API server may take to answer when nobody else waits.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-async fn in_time<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
+pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
     let answer = tokio::time::timeout(PATIENCE, answer).await;
     Ok(answer.with_context(|| format!("no answer within {} s", PATIENCE.as_secs()))??)
 }
@@ -220,7 +232,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
-fn host_of(url: &str) -> &str {
+pub(crate) fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split('/').next().unwrap_or_default();
     rest.rsplit_once(':').map_or(rest, |(host, _)| host)

@@ -12,7 +12,7 @@ use std::{
 use kausality_testbed::eventually;
 use kube::{
     Api, Client,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
@@ -173,6 +173,38 @@ async fn a_webhook_follows_what_is_defined() {
     })
     .await
     .unwrap();
+}
+
+/// Without its registration nobody would ask the webhook, and nobody would notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_registered_again_when_somebody_takes_its_registration_away_or_empties_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let _running = Running::start(&kubeconfig, &["--admission", "webhook"]);
+    let alice = client(&kubeconfig, "alice", "system:masters").await;
+    let configuration =
+        GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration");
+    let registered: Api<DynamicObject> = Api::all_with(alice.clone(), &ApiResource::from_gvk(&configuration));
+    let first = registered.get("kausality").await.unwrap();
+
+    registered.delete("kausality", &DeleteParams::default()).await.unwrap();
+    let second = eventually(PATIENCE, "the registration", async || {
+        registered.get_opt("kausality").await.unwrap().filter(|it| it.metadata.uid != first.metadata.uid)
+    })
+    .await
+    .unwrap();
+    assert_eq!(second.data["webhooks"], first.data["webhooks"]);
+
+    let none = Patch::Merge(json!({"webhooks": []}));
+    registered.patch("kausality", &PatchParams::default(), &none).await.unwrap();
+    eventually(PATIENCE, "the webhook", async || {
+        let now = registered.get("kausality").await.unwrap();
+        (now.data["webhooks"] == first.data["webhooks"]).then_some(())
+    })
+    .await
+    .unwrap();
+    let shop = api(&alice, "apps", "Deployment").create(&PostParams::default(), &shop()).await.unwrap();
+    assert!(shop.metadata.annotations.unwrap().contains_key("kausality.io/trace"));
 }
 
 async fn post(client: &Client, path: &str, body: &Value) -> Value {

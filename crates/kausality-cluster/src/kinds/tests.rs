@@ -48,3 +48,10 @@ fn people_name_a_kind_as_kubectl_has_it() {
     assert_eq!(group_of("poo", None), None);
     assert_eq!(group_of("pools", Some("example.net")), None);
 }
+
+#[test]
+fn a_group_whose_server_does_not_answer_may_serve_more() {
+    let group = |name: &str, freshness: &str| json!({"metadata": {"name": name}, "versions": [{"version": "v1", "freshness": freshness, "resources": []}]});
+    let served = served(json!([group("example.com", "Current"), group("example.org", "Stale")]));
+    assert_eq!(served.uncertain, BTreeSet::from(["example.org".to_owned()]));
+}

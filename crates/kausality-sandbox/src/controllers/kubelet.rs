@@ -6,6 +6,7 @@ use super::{
     Action, Cache, Change, Controller, Delete, Key, NAMESPACES, NODES, Outcome, PODS, Time, Watched, Write,
     object,
 };
+use crate::discovery::VERSION;
 
 /// The kubelet of the sandbox, for all nodes there are; one it registers itself. Pods that restart always are ready at
 /// once; all others, those of Jobs, succeed at once.
@@ -78,14 +79,41 @@ fn waits(pod: &Value) -> bool {
 
 fn node(now: Time) -> Value {
     let now = now.rfc3339();
-    let ready = json!({
-        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
-        "lastHeartbeatTime": now, "lastTransitionTime": now,
-    });
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        })
+    };
+    // It runs nothing, so there is room for all.
+    let room = json!({ "cpu": "1k", "memory": "1Ti", "pods": "1M" });
+    let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": { "name": NODE, "labels": { "kubernetes.io/hostname": NODE } },
-        "status": { "conditions": [ready] },
+        "metadata": { "name": NODE, "labels": {
+            "kubernetes.io/arch": architecture, "kubernetes.io/hostname": NODE, "kubernetes.io/os": os,
+        } },
+        "status": {
+            "addresses": [
+                { "type": "InternalIP", "address": "127.0.0.1" },
+                { "type": "Hostname", "address": NODE },
+            ],
+            "allocatable": room,
+            "capacity": room,
+            "conditions": [
+                condition("MemoryPressure", "False", "KubeletHasSufficientMemory",
+                    "kubelet has sufficient memory available"),
+                condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+                condition("PIDPressure", "False", "KubeletHasSufficientPID",
+                    "kubelet has sufficient PID available"),
+                condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+            ],
+            "nodeInfo": {
+                "architecture": architecture, "bootID": NODE, "containerRuntimeVersion": "sandbox://none",
+                "kernelVersion": "none", "kubeProxyVersion": "", "kubeletVersion": VERSION, "machineID": NODE,
+                "operatingSystem": os, "osImage": "Kausality sandbox", "systemUUID": NODE,
+            },
+        },
     })
 }
 

@@ -33,7 +33,18 @@ pub(super) fn of(kind: &str) -> &'static [&'static str] {
         "Job" => &["Name", "Status", "Completions", "Duration", "Age", "+Containers", "+Images", "+Selector"],
         "CronJob" => &["Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age"],
         "Namespace" => &["Name", "Status", "Age"],
-        "Node" => &["Name", "Status", "Roles", "Age", "Version"],
+        "Node" => &[
+            "Name",
+            "Status",
+            "Roles",
+            "Age",
+            "Version",
+            "+Internal-IP",
+            "+External-IP",
+            "+OS-Image",
+            "+Kernel-Version",
+            "+Container-Runtime",
+        ],
         "Event" => &["Last Seen", "Type", "Reason", "Object", "+Source", "Message", "+Count", "+Name"],
         "Service" => &["Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "+Selector"],
         "ConfigMap" => &["Name", "Data", "Age"],
@@ -113,13 +124,7 @@ pub(super) fn cells(kind: &str, object: &Value, now: Time) -> Vec<Value> {
             old,
         ],
         "Namespace" => vec![name, json!(text("/status/phase")), old],
-        "Node" => {
-            let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-            let ready =
-                conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True");
-            let version = or(text("/status/nodeInfo/kubeletVersion"), "<none>");
-            vec![name, json!(if ready { "Ready" } else { "NotReady" }), json!("<none>"), old, json!(version)]
-        }
+        "Node" => node(object, name, old),
         "Event" => event(object, now),
         "Service" => service(object, name, old),
         "ConfigMap" => vec![name, json!(count("data") + count("binaryData")), old],
@@ -152,6 +157,46 @@ pub(super) fn cells(kind: &str, object: &Value, now: Time) -> Vec<Value> {
         }
         _ => vec![name, old],
     }
+}
+
+fn node(object: &Value, name: Value, old: Value) -> Vec<Value> {
+    let text = |pointer: &str| metadata::text(object, pointer);
+    let items = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let ready = items("/status/conditions").find(|it| it["type"] == "Ready");
+    let mut status = match ready.map(|it| it["status"] == "True") {
+        Some(true) => "Ready",
+        Some(false) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    if object["spec"]["unschedulable"] == true {
+        status.push_str(",SchedulingDisabled");
+    }
+    let labels = object["metadata"]["labels"].as_object();
+    let mut roles: Vec<_> = labels
+        .into_iter()
+        .flat_map(|labels| labels.keys())
+        .filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"))
+        .filter(|role| !role.is_empty())
+        .collect();
+    roles.sort_unstable();
+    let address = |kind: &str| {
+        let found = items("/status/addresses").find(|it| it["type"] == kind);
+        or(found.and_then(|it| it["address"].as_str()).unwrap_or_default(), "<none>").to_owned()
+    };
+    let about = |field: &str| json!(or(text(&format!("/status/nodeInfo/{field}")), "<unknown>"));
+    vec![
+        name,
+        json!(status),
+        json!(or(&roles.join(","), "<none>")),
+        old,
+        json!(text("/status/nodeInfo/kubeletVersion")),
+        json!(address("InternalIP")),
+        json!(address("ExternalIP")),
+        about("osImage"),
+        about("kernelVersion"),
+        about("containerRuntimeVersion"),
+    ]
 }
 
 fn pod(object: &Value, name: Value, old: Value) -> Vec<Value> {

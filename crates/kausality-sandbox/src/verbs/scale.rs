@@ -161,9 +161,9 @@ fn without(fields: &mut Value, path: &[String]) {
 
 /// A scale, if it is one.
 fn read(scale: Value, change: &Change) -> Result<Value, Failure> {
-    let read = decode(SCALE, scale, Fill::Zero).map_err(|error| {
+    let read = decode(SCALE, scale.clone(), Fill::Zero).map_err(|error| {
         let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {error}");
-        change.blame(Failure::bad_request(message))
+        change.blame(Failure::bad_request(message), || scale)
     })?;
     Ok(read.value)
 }

@@ -108,6 +108,9 @@ impl Sandbox {
             }
             change => {
                 let mut new = change.apply(&live, definition)?;
+                let blame = |change: &Change, failure| {
+                    change.blame(failure, || change.apply(&live, definition).unwrap_or_default())
+                };
                 match change {
                     // Go reads these as what they are to be, whatever they say.
                     Change::Strategic(_) => {
@@ -120,12 +123,12 @@ impl Sandbox {
                     }
                     Change::Replace(_) => {}
                     change => crate::call::check_patched(metadata::as_map(&mut new), definition)
-                        .map_err(|failure| change.blame(failure))?,
+                        .map_err(|failure| blame(change, failure))?,
                 }
                 let new = if matches!(change, Change::Replace(_)) {
                     new
                 } else {
-                    call.known(new, Fill::Zero, notes).map_err(|failure| change.blame(failure))?
+                    call.known(new, Fill::Zero, notes).map_err(|failure| blame(change, failure))?
                 };
                 self.check_identity(call, change, &live, &new)?;
                 managed::updated(definition, Some(&live), new, writer)
@@ -272,7 +275,8 @@ impl Sandbox {
             return Ok(config.clone());
         }
         let untyped = |why: &str| {
-            let place = format!("{}/{}; {expected}, Kind={kind}", call.namespace, call.name);
+            let Definition { group, version, .. } = &*call.definition;
+            let place = format!("{}/{}; {group}/{version}, Kind={kind}", call.namespace, call.name);
             Failure::new(500, "", format!("failed to create typed patch object ({place}): {why}"))
         };
         let (config, unknown) = crate::call::known(&call.definition, config.clone(), Fill::Nothing)

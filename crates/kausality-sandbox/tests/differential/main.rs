@@ -7,7 +7,8 @@
 //! `found.jsonl` has what random programs have found, and `bad-input.jsonl` what is refused: of refusals the code, the reason
 //! and the faults that the sandbox tells must be the same.
 //!
-//! Random programs follow from seeds. `KAUSALITY_SEEDS` says how many are run, `KAUSALITY_SEED` runs that one alone.
+//! Random programs follow from seeds. `KAUSALITY_DIFFERENTIAL_SEEDS` says how many are run,
+//! `KAUSALITY_DIFFERENTIAL_SEED` runs that one alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 #![allow(clippy::print_stderr, reason = "a program that fails is told to a person")]
@@ -89,9 +90,9 @@ fn same(program: &str, request: &Value, real: &Answer, ours: &Answer) -> bool {
 async fn the_sandbox_does_with_random_programs_as_a_real_api_server_does() {
     let Some((plane, sides)) = sides().await else { return };
     define(&sides).await;
-    let seeds: Vec<u64> = match number("KAUSALITY_SEED") {
+    let seeds: Vec<u64> = match number("KAUSALITY_DIFFERENTIAL_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("KAUSALITY_SEEDS").unwrap_or(SEEDS)).collect(),
+        None => (0..number("KAUSALITY_DIFFERENTIAL_SEEDS").unwrap_or(SEEDS)).collect(),
     };
     let begun = Instant::now();
     let one = async |seed: u64| {
@@ -114,7 +115,7 @@ async fn the_sandbox_does_with_random_programs_as_a_real_api_server_does() {
         let steps: Vec<_> = program.iter().map(|step| within(step, "t").to_string()).collect();
         let places = difference.places.join("\n  ");
         eprintln!(
-            "\nKAUSALITY_SEED={seed}, at its shortest:\n{}\nstep {}:\n  {places}",
+            "\nKAUSALITY_DIFFERENTIAL_SEED={seed}, at its shortest:\n{}\nstep {}:\n  {places}",
             steps.join("\n"),
             difference.step
         );

@@ -172,7 +172,8 @@ fn steady(object: &Value) -> Steady {
                 return Steady::No;
             }
             let done = condition("Progressing")["reason"] == json!("NewReplicaSetAvailable")
-                && condition("Available")["status"] == json!("True");
+                && condition("Available")["status"] == json!("True")
+                && condition("ReplicaFailure")["status"] != json!("True");
             if done { Steady::Surely } else { Steady::Perhaps }
         }
         Some("ReplicaSet") => {

@@ -1,9 +1,9 @@
 //! Kausality beside a sandbox, as beside a cluster: a webhook that is registered, and everything over HTTPS.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use futures::{StreamExt, future, pin_mut};
+use futures::{StreamExt, future, pin_mut, stream};
 use kausality_api::mode::Mode;
 use kausality_cluster::{Cluster, Kind, Kinds, UnknownKind, registration::Registration};
 use kausality_sandbox::{Sandbox, Served, User};
@@ -36,6 +36,14 @@ const RESOURCES: [(&str, &str); 10] = [
 
 const LOCAL: [u8; 4] = [127, 0, 0, 1];
 
+/// How soon a registration that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+const DEFINITION: [&str; 3] =
+    ["apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"];
+const CONFIGURATION: [&str; 3] =
+    ["admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"];
+
 /// A webhook and its registration, which end with it.
 pub(super) struct Beside {
     _served: Served,
@@ -67,7 +75,7 @@ impl Beside {
         let config = Config::new(SocketAddr::from((LOCAL, 0)), certificates);
         let metrics = Metrics::new(Registry::default());
         let server = Server::new(config, OnCluster(cluster), metrics).listen().await?;
-        let registration = Registration {
+        let mut registration = Registration {
             name: "kausality".to_owned(),
             url: format!("https://{}/admit", server.address()),
             ca_pem,
@@ -77,37 +85,36 @@ impl Beside {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { server.run(future::pending()).await });
-        let registration = registered(registration, &client).await.context("cannot register the webhook")?;
+        register(&mut registration, &client).await.context("cannot register the webhook")?;
         tasks.spawn(follow(registration, client));
         Ok(Self { _served: served, _tasks: tasks })
     }
 }
 
-/// Registers again whenever there are other custom resources, for ever.
+/// Registers again whenever there are other custom resources, or somebody has taken the registration away or changed
+/// it, for ever: nobody would be asked about anything any more, and nobody would notice.
 async fn follow(mut registration: Registration, client: Client) {
-    let changes = watcher(definitions(&client), watcher::Config::default()).default_backoff();
+    let own = watcher::Config::default().fields(&format!("metadata.name={}", registration.name));
+    let own = watcher(cluster_wide(&client, CONFIGURATION), own).default_backoff();
+    let custom = watcher(definitions(&client), watcher::Config::default()).default_backoff();
+    let changes = stream::select(own, custom);
     pin_mut!(changes);
     while let Some(change) = changes.next().await {
         if let Err(error) = change {
-            tracing::debug!(%error, "the watch of custom resources broke");
+            tracing::debug!(%error, "a watch broke");
             continue;
         }
-        match registered(registration.clone(), &client).await {
-            Ok(next) => registration = next,
-            Err(error) => tracing::error!(%error, "cannot register the webhook for what is served"),
+        while let Err(error) = register(&mut registration, &client).await {
+            tracing::error!(%error, "cannot register the webhook: trying again");
+            tokio::time::sleep(RETRY).await;
         }
     }
 }
 
-/// The registration for all that is served, once the API server has it.
-async fn registered(registration: Registration, client: &Client) -> Result<Registration> {
-    let kinds = kinds(client).await?;
-    if kinds == registration.kinds {
-        return Ok(registration);
-    }
-    let next = Registration { kinds, ..registration };
-    next.apply(client.clone()).await?;
-    Ok(next)
+/// Registers the webhook for all that is served. Where that is so already, the API server stores nothing.
+async fn register(registration: &mut Registration, client: &Client) -> Result<()> {
+    registration.kinds = kinds(client).await?;
+    Ok(registration.apply(client.clone()).await?)
 }
 
 async fn kinds(client: &Client) -> Result<Vec<Arc<Kind>>> {
@@ -134,12 +141,16 @@ async fn kinds(client: &Client) -> Result<Vec<Arc<Kind>>> {
 }
 
 fn definitions(client: &Client) -> Api<DynamicObject> {
+    cluster_wide(client, DEFINITION)
+}
+
+fn cluster_wide(client: &Client, [group, kind, plural]: [&str; 3]) -> Api<DynamicObject> {
     let resource = ApiResource {
-        group: "apiextensions.k8s.io".to_owned(),
+        group: group.to_owned(),
         version: "v1".to_owned(),
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
+        api_version: format!("{group}/v1"),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
     };
     Api::all_with(client.clone(), &resource)
 }

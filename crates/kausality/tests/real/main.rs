@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod controller;
 mod definitions;
 mod doctor;
 mod operators;
 mod outages;
 mod reinvocation;
 mod replicas;
+mod rotation;
 mod stage;
 mod stories;
 mod versions;

@@ -39,9 +39,9 @@ const TRAVEL: Duration = Duration::from_millis(20);
 
 /// Where a replica is.
 #[derive(Clone)]
-struct Place {
-    admission: String,
-    health: String,
+pub(crate) struct Place {
+    pub(crate) admission: String,
+    pub(crate) health: String,
 }
 
 /// The replicas, and the address at which one of them answers.
@@ -188,7 +188,7 @@ impl Pair {
 
 /// Passes each connection to the next replica that is ready, as a Service does: as far as it knows, and without a second
 /// try. It stays there until that replica, or the client, closes it.
-async fn balance(replicas: Arc<Mutex<Vec<Place>>>) -> u16 {
+pub(crate) async fn balance(replicas: Arc<Mutex<Vec<Place>>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut ready = readiness(replicas).await;
@@ -250,7 +250,7 @@ async fn pass(client: TcpStream, replica: TcpStream) {
 }
 
 /// Creates, changes and deletes ConfigMaps until told to stop. The number of writes, and why some of them failed.
-async fn write(plane: &ControlPlane, writer: usize, stop: &AtomicBool) -> (usize, Vec<String>) {
+pub(crate) async fn write(plane: &ControlPlane, writer: usize, stop: &AtomicBool) -> (usize, Vec<String>) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let client = plane.client(&format!("writer-{writer}"), &[MASTERS]).unwrap();
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);

@@ -75,6 +75,13 @@ impl Webhook {
         Self(child)
     }
 
+    /// Another command of ours.
+    pub(crate) fn command(plane: &ControlPlane, log: &str, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(plane.folder().join(log)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kausality"));
+        Self(command.args(arguments).stderr(Stdio::from(log)).spawn().unwrap())
+    }
+
     /// One that is registered for workloads.
     pub(crate) async fn start(plane: &ControlPlane) -> Self {
         Self::start_for(

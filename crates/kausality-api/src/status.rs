@@ -1,0 +1,51 @@
+//! What is known about a policy: whether it is in force, and what it needs.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The status of a `Kausality` policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KausalityStatus {
+    /// The generation of the policy that the conditions speak of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Whether the policy is in force, and why not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The kinds of parents that Kausality was not allowed to read, and is to be granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<ParentKind>,
+}
+
+/// A condition, as Kubernetes writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in a word.
+    pub reason: String,
+    /// Why, for a person.
+    pub message: String,
+    /// When the status last became another.
+    pub last_transition_time: Timestamp,
+    /// The generation of the policy that it speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// The kind of a parent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentKind {
+    /// The API group; `""` is the core group.
+    pub api_group: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural name, by which roles know it.
+    pub resource: String,
+}

@@ -1,0 +1,164 @@
+//! Kinds of parents that may not be read, and the question for it.
+//!
+//! A policy names the kinds that it is about, and not those of their parents. Where the API server forbids to read a
+//! parent, its kind is written into the `status.parents` of the policy that covers the child; whoever grants rights
+//! to the webhook finds it there.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kausality_api::{API_VERSION, GROUP, status::ParentKind};
+use kausality_core::{
+    Namespace,
+    policy::Target,
+    review::Request,
+    summary::{Owner, group},
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{cluster::Cluster, kinds::Kind};
+
+/// How soon the same is asked for again: nobody may have been there to answer.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// How much is remembered. Anybody can name a kind in an owner reference.
+const MAX_REMEMBERED: usize = 256;
+
+/// How long a question may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The longest name of a field manager.
+const MAX_MANAGER: usize = 128;
+
+/// What may not be read, and what was asked for when.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    refused: Mutex<HashMap<(String, String), Arc<Kind>>>,
+    asked: Mutex<HashMap<(String, ParentKind), Instant>>,
+}
+
+impl Grants {
+    /// Notes whether a kind may be read.
+    pub(crate) fn note(&self, kind: &Kind, forbidden: bool) {
+        let key = (kind.resource.group.clone(), kind.resource.kind.clone());
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if !forbidden {
+            refused.remove(&key);
+        } else if refused.len() < MAX_REMEMBERED {
+            refused.insert(key, Arc::new(kind.clone()));
+        }
+    }
+
+    /// The kind that an owner reference names, if it may not be read.
+    fn refused(&self, owner: &Owner) -> Option<Arc<Kind>> {
+        let key = (group(&owner.api_version).to_owned(), owner.kind.clone());
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    /// Whether it is time to ask for a kind on behalf of a policy.
+    fn is_due(&self, policy: &str, parent: &ParentKind, now: Instant) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.retain(|_, at| now.duration_since(*at) < AGAIN);
+        let key = (policy.to_owned(), parent.clone());
+        if asked.contains_key(&key) || asked.len() >= MAX_REMEMBERED {
+            return false;
+        }
+        asked.insert(key, now);
+        true
+    }
+}
+
+/// What is missing where a kind may not be read.
+pub(crate) fn missing_rule(kind: &Kind) -> String {
+    let resource = &kind.resource;
+    let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
+    format!("kausality lacks the right to get, list, watch and patch {}{group}", resource.plural)
+}
+
+impl Cluster {
+    /// Asks for the right to read the kind of a parent, where that is what is missing, in the policy that covers the
+    /// request.
+    pub(crate) fn ask_for(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
+        let Some(kind) = self.grants.refused(owner).filter(|_| !request.is_dry_run()) else { return };
+        let object = request.old_object.as_ref().or(request.object.as_ref());
+        let labels = object.map(|object| object.metadata.labels()).unwrap_or_default();
+        let settings = self.settings();
+        let target = Target {
+            group: &request.resource.group,
+            resource: &request.resource.resource,
+            namespace: &request.namespace,
+            namespace_labels: namespace.map(|namespace| &namespace.labels),
+            labels: &labels,
+        };
+        let Some((_, policy)) = settings.policies.mode(&target) else { return };
+        let parent = ParentKind {
+            api_group: kind.resource.group.clone(),
+            kind: kind.resource.kind.clone(),
+            resource: kind.resource.plural.clone(),
+        };
+        if self.grants.is_due(policy, &parent, Instant::now()) {
+            tracing::warn!(
+                policy,
+                resource = parent.resource,
+                group = parent.api_group,
+                "{}",
+                missing_rule(&kind)
+            );
+            tokio::spawn(ask(self.fresh.clone(), policy.to_owned(), parent));
+        }
+    }
+}
+
+/// Writes a kind into the status of a policy. Each kind has a field manager of its own: replicas that know different
+/// kinds must not take away each other's.
+async fn ask(client: Client, policy: String, parent: ParentKind) {
+    let resource = kube::core::ApiResource {
+        group: GROUP.to_owned(),
+        version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
+        api_version: API_VERSION.to_owned(),
+        kind: "Kausality".to_owned(),
+        plural: "kausalities".to_owned(),
+    };
+    let mut manager = format!("kausality-webhook/{}.{}", parent.resource, parent.api_group);
+    manager.truncate(MAX_MANAGER);
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let patch = json!({"apiVersion": API_VERSION, "kind": "Kausality", "metadata": {"name": policy},
+        "status": {"parents": [parent]}});
+    let (parameters, patch) = (PatchParams::apply(&manager).force(), Patch::Apply(patch));
+    match tokio::time::timeout(DEADLINE, api.patch_status(&policy, &parameters, &patch)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(policy, %error, "cannot ask for the right to read a parent"),
+        Err(_) => tracing::warn!(policy, "cannot ask for the right to read a parent: no answer"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_not_asked_for_all_the_time() {
+        let (grants, now) = (Grants::default(), Instant::now());
+        let parent = |kind: &str| ParentKind {
+            api_group: "example.com".to_owned(),
+            kind: kind.to_owned(),
+            resource: kind.to_lowercase(),
+        };
+        assert!(grants.is_due("p", &parent("A"), now));
+        assert!(!grants.is_due("p", &parent("A"), now + AGAIN / 2));
+        assert!(grants.is_due("p", &parent("B"), now));
+        assert!(grants.is_due("q", &parent("A"), now));
+        assert!(grants.is_due("p", &parent("A"), now + AGAIN));
+        let asked = (0..2 * MAX_REMEMBERED).filter(|n| grants.is_due(&n.to_string(), &parent("A"), now));
+        assert!(asked.count() < MAX_REMEMBERED);
+    }
+}

@@ -1,0 +1,283 @@
+//! What follows from policies: a pure function from what there is to what there should be.
+//!
+//! ```text
+//!  policies ─┐                   ┌─▶ MutatingWebhookConfiguration    who is asked about what (entries, expression)
+//!  served  ──┼──▶ desired ───────┼─▶ ValidatingWebhookConfiguration  policies themselves
+//!  place   ──┘                   ├─▶ ClusterRoles                    what the webhook may read (roles)
+//!                                └─▶ findings ──▶ conditions         what people are told
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kausality_api::{
+    GROUP,
+    policy::{Kausality, KausalitySpec},
+    status::KausalityStatus,
+};
+use kausality_cluster::Listing;
+use serde_json::{Map, Value, json};
+
+pub mod conditions;
+mod entries;
+mod expression;
+mod overlaps;
+mod roles;
+
+use overlaps::Claim;
+pub use roles::{AGGREGATED, MANAGED, role_name};
+
+/// The name of both webhook configurations.
+pub const NAME: &str = "kausality";
+
+/// The longest name of a policy: names of webhooks are made of it.
+const MAX_NAME: usize = 200;
+
+/// A policy as it is stored.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Its generation.
+    pub generation: i64,
+    /// What it says, or why that cannot be understood.
+    pub spec: Result<KausalitySpec, String>,
+    /// What is known about it.
+    pub status: KausalityStatus,
+}
+
+impl Policy {
+    /// Reads a policy as the API server has it.
+    #[must_use]
+    pub fn read(object: &Value) -> Self {
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = text("/metadata/name");
+        let spec = match serde_json::from_value::<Kausality>(object.clone()) {
+            Err(error) => Err(error.to_string()),
+            Ok(_) if name.len() > MAX_NAME => Err(format!("its name is longer than {MAX_NAME} characters")),
+            Ok(policy) => policy.fault().map_or(Ok(policy.spec), Err),
+        };
+        let status = object.get("status").cloned().unwrap_or_default();
+        Self {
+            generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default(),
+            spec,
+            status: serde_json::from_value(status).unwrap_or_default(),
+            name,
+        }
+    }
+}
+
+/// A resource that is served, in the version that its group prefers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resource {
+    /// Its group.
+    pub group: String,
+    /// Its plural name.
+    pub plural: String,
+    /// The version.
+    pub version: String,
+}
+
+/// Where the webhook is.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// In the cluster, behind a Service.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Elsewhere: the URL without a path.
+    Url(String),
+}
+
+/// The object with which everything goes.
+#[derive(Clone, Debug)]
+pub struct Anchor {
+    /// The name of a ClusterRole.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// What policies do not say.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The namespace of Kausality itself, which is never watched.
+    pub namespace: String,
+    /// Where the webhook is.
+    pub target: Target,
+    /// The CAs that API servers are to trust, PEM.
+    pub bundle: String,
+    /// What owns everything.
+    pub anchor: Option<Anchor>,
+}
+
+/// What there should be.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// The MutatingWebhookConfiguration, if anything is to be watched.
+    pub mutating: Option<Value>,
+    /// The ValidatingWebhookConfiguration, if there are policies.
+    pub validating: Option<Value>,
+    /// The ClusterRoles.
+    pub roles: Vec<Value>,
+    /// What was found out about each policy, by name.
+    pub findings: BTreeMap<String, Finding>,
+}
+
+/// What was found out about a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// Why it cannot be understood. What it said before holds on.
+    pub fault: Option<String>,
+    /// The resources that are watched for it, as `deployments.apps`.
+    pub watched: Vec<String>,
+    /// The resources, or groups, that it names and nobody serves.
+    pub missing: Vec<String>,
+    /// Whether parents are Secrets, which it does not name.
+    pub withheld: bool,
+    /// Why it watches no namespace.
+    pub nowhere: Option<&'static str>,
+}
+
+/// What there should be. `served` are all resources; `stored` are the webhooks of the configuration as it is, which
+/// hold on for a policy that cannot be understood: an edit must not lift protection by mistake.
+#[must_use]
+pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value], place: &Place) -> Desired {
+    let claims: Vec<Claim<'_>> = policies
+        .iter()
+        .filter_map(|policy| {
+            let spec = policy.spec.as_ref().ok()?;
+            Claim::of(&policy.name, spec, &expand(spec, served).0, &place.namespace)
+        })
+        .collect();
+    let mut webhooks = Vec::new();
+    let mut roles = Vec::new();
+    let mut findings = BTreeMap::new();
+    for policy in policies {
+        let mut finding = Finding::default();
+        match &policy.spec {
+            Err(fault) => {
+                finding.fault = Some(fault.clone());
+                webhooks.extend(entries::kept(&policy.name, stored, place));
+            }
+            Ok(spec) => {
+                let (resources, missing) = expand(spec, served);
+                let entries = entries::of(&policy.name, spec, &resources, &claims, place);
+                if entries.is_empty() && !resources.is_empty() {
+                    finding.nowhere = Some("it names no namespace but Kausality's own");
+                }
+                webhooks.extend(entries);
+                roles.push(roles::of(policy, spec, &resources, place));
+                finding.watched =
+                    resources.iter().map(|found| full_name(&found.group, &found.plural)).collect();
+                finding.missing = missing;
+                finding.withheld = roles::withholds(policy, spec);
+            }
+        }
+        findings.insert(policy.name.clone(), finding);
+    }
+    let mutating =
+        (!webhooks.is_empty()).then(|| configuration("MutatingWebhookConfiguration", webhooks, place));
+    let validating = (!policies.is_empty())
+        .then(|| configuration("ValidatingWebhookConfiguration", vec![entries::of_policies(place)], place));
+    Desired { mutating, validating, roles, findings }
+}
+
+/// All resources that are served: those that were found, and, of groups whose servers do not answer, those that are
+/// watched already. What cannot be told now must not take anything out of protection.
+#[must_use]
+pub fn known(listing: &Listing, stored: &[Value]) -> BTreeSet<Resource> {
+    let found = listing.kinds.iter().map(|kind| Resource {
+        group: kind.resource.group.clone(),
+        plural: kind.resource.plural.clone(),
+        version: kind.resource.version.clone(),
+    });
+    let mut known: BTreeSet<Resource> = found.collect();
+    for resource in entries::watched(stored).filter(|resource| listing.uncertain.contains(&resource.group)) {
+        let is_it = |other: &Resource| other.group == resource.group && other.plural == resource.plural;
+        if !known.iter().any(is_it) {
+            known.insert(resource);
+        }
+    }
+    known
+}
+
+/// The resources that a policy means, and those that it names though nobody serves them.
+fn expand<'a>(spec: &KausalitySpec, served: &'a BTreeSet<Resource>) -> (Vec<&'a Resource>, Vec<String>) {
+    let mut found = BTreeSet::new();
+    let mut missing = BTreeSet::new();
+    for rule in &spec.resources {
+        for group in &rule.api_groups {
+            let of_group = || served.iter().filter(|resource| resource.group == *group);
+            for name in &rule.resources {
+                let before = found.len();
+                if name == "*" {
+                    found.extend(of_group().filter(|resource| !rule.excluded.contains(&resource.plural)));
+                    if of_group().next().is_none() {
+                        missing.insert(full_name(group, "*"));
+                    }
+                } else {
+                    found.extend(of_group().filter(|resource| resource.plural == *name));
+                    if found.len() == before && !of_group().any(|resource| resource.plural == *name) {
+                        missing.insert(full_name(group, name));
+                    }
+                }
+            }
+        }
+    }
+    (found.into_iter().collect(), missing.into_iter().collect())
+}
+
+fn configuration(kind: &str, webhooks: Vec<Value>, place: &Place) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata(NAME, &[], place),
+        "webhooks": webhooks,
+    })
+}
+
+fn metadata(name: &str, labels: &[(&str, &str)], place: &Place) -> Value {
+    let ours = [("app.kubernetes.io/name", "kausality"), ("app.kubernetes.io/managed-by", MANAGED)];
+    let labels: Map<String, Value> =
+        ours.iter().chain(labels).map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let mut metadata = json!({"name": name, "labels": labels});
+    if let Some(Anchor { name, uid }) = &place.anchor {
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": name, "uid": uid,
+        }]);
+    }
+    metadata
+}
+
+/// How the API server reaches a path of the webhook.
+fn client(place: &Place, path: &str) -> Value {
+    let bundle = STANDARD.encode(&place.bundle);
+    match &place.target {
+        Target::Service { namespace, name } => json!({
+            "service": {"namespace": namespace, "name": name, "path": path, "port": 443}, "caBundle": bundle,
+        }),
+        Target::Url(url) => {
+            json!({"url": format!("{}{path}", url.trim_end_matches('/')), "caBundle": bundle})
+        }
+    }
+}
+
+fn full_name(group: &str, plural: &str) -> String {
+    match group {
+        "" => plural.to_owned(),
+        _ => format!("{plural}.{group}"),
+    }
+}
+
+/// The name of a webhook of ours.
+fn webhook_name(prefix: &str) -> String {
+    format!("{prefix}.{GROUP}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! What people are told about a policy.
+
+use jiff::Timestamp;
+use kausality_api::{
+    status::{Condition, KausalityStatus},
+    text::shorten,
+};
+
+use super::{Finding, Policy};
+
+/// Whether a policy is in force.
+pub const READY: &str = "Ready";
+
+/// Whether the API server asks the webhook about what the policy names.
+pub const CONFIGURED: &str = "WebhookConfigured";
+
+/// How many resources a message names.
+const MAX_NAMED: usize = 10;
+
+/// Characters of a message.
+const MAX_MESSAGE: usize = 1000;
+
+/// Why the configurations were not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no certificate that API servers could trust.
+    NoCertificate(String),
+    /// The API server refused, or did not answer.
+    Refused(String),
+}
+
+/// The status of a policy, after what was found out about it and what became of the configurations. Parents are left
+/// out: they are others' to write.
+#[must_use]
+pub fn status(
+    policy: &Policy,
+    finding: &Finding,
+    outcome: Result<(), &Trouble>,
+    now: Timestamp,
+) -> KausalityStatus {
+    let mut configured = configured(finding, outcome);
+    if finding.withheld {
+        configured.message.push_str(
+            " Parents that are Secrets cannot be read: name secrets in spec.resources if Kausality may read all of them.",
+        );
+    }
+    let ready = ready(finding, &configured);
+    let conditions = [(READY, ready), (CONFIGURED, configured)].into_iter().map(|(kind, told)| {
+        let before = policy.status.conditions.iter().find(|before| before.kind == kind);
+        let since =
+            before.filter(|before| before.status == told.status).map(|before| before.last_transition_time);
+        Condition {
+            kind: kind.to_owned(),
+            status: told.status.to_owned(),
+            reason: told.reason.to_owned(),
+            message: shorten(&told.message, MAX_MESSAGE),
+            // Stored to the second.
+            last_transition_time: since.unwrap_or(whole(now)),
+            observed_generation: Some(policy.generation),
+        }
+    });
+    KausalityStatus {
+        conditions: conditions.collect(),
+        observed_generation: Some(policy.generation),
+        parents: Vec::new(),
+    }
+}
+
+struct Told {
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+fn told(status: &'static str, reason: &'static str, message: impl Into<String>) -> Told {
+    Told { status, reason, message: message.into() }
+}
+
+fn configured(finding: &Finding, outcome: Result<(), &Trouble>) -> Told {
+    let missing = some(&finding.missing);
+    match outcome {
+        _ if finding.fault.is_some() => {
+            told("Unknown", "PolicyInvalid", "The policy cannot be understood; what it said before holds on.")
+        }
+        Err(Trouble::NoCertificate(why)) => told(
+            "False",
+            "NoCertificate",
+            format!(
+                "There is no certificate for the webhook: {why}. The configuration stays as it is until there is."
+            ),
+        ),
+        Err(Trouble::Refused(why)) => {
+            told("False", "ConfigurationFailed", format!("The configuration could not be written: {why}"))
+        }
+        Ok(()) if finding.nowhere.is_some() => {
+            let why = finding.nowhere.unwrap_or_default();
+            told("False", "NoNamespaces", format!("Nothing is watched: {why}."))
+        }
+        Ok(()) if finding.watched.is_empty() => told(
+            "False",
+            "NothingServed",
+            format!(
+                "Nothing is watched: the API server does not serve {missing}. Names are plural names, as \"deployments\" is."
+            ),
+        ),
+        Ok(()) if !finding.missing.is_empty() => told(
+            "True",
+            "SomeNotServed",
+            format!(
+                "{} are watched. Not served, and watched as soon as they are: {missing}.",
+                some(&finding.watched)
+            ),
+        ),
+        Ok(()) => told("True", "Configured", format!("{} are watched.", some(&finding.watched))),
+    }
+}
+
+fn ready(finding: &Finding, configured: &Told) -> Told {
+    if let Some(fault) = &finding.fault {
+        return told("False", "PolicyInvalid", format!("The policy cannot be understood: {fault}"));
+    }
+    match configured.status {
+        "True" => told("True", configured.reason, "The policy is in force."),
+        _ => told("False", configured.reason, configured.message.clone()),
+    }
+}
+
+/// Names, but not too many.
+fn some(names: &[String]) -> String {
+    let named = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn whole(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}

@@ -1,0 +1,213 @@
+//! The webhooks of a policy: who is asked about what, and what happens if nobody answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kausality_api::{
+    GROUP,
+    mode::Mode,
+    policy::{FailurePolicy, KausalitySpec, Namespaces},
+    selector::LabelSelector,
+};
+use kausality_cluster::registration::{MATTERS, rules};
+use serde_json::{Value, json};
+
+use super::{
+    Place, Resource, client,
+    expression::{Division, division},
+    overlaps::{Claim, Rank, others},
+    webhook_name,
+};
+
+/// The label that names a namespace.
+const NAMESPACE: &str = "kubernetes.io/metadata.name";
+
+/// Watched only by a policy that names it.
+const SYSTEM: &str = "kube-system";
+
+/// How long the API server waits for an answer, in seconds.
+const TIMEOUT: u32 = 10;
+
+/// The webhooks of a policy: for each way to say where it holds, and for each thing that may happen without an answer.
+pub(super) fn of(
+    name: &str,
+    spec: &KausalitySpec,
+    resources: &[&Resource],
+    claims: &[Claim<'_>],
+    place: &Place,
+) -> Vec<Value> {
+    if resources.is_empty() {
+        return Vec::new();
+    }
+    let mut entries = Vec::new();
+    for Area { suffix, selector, scope, rank } in areas(spec.namespaces.as_ref(), &place.namespace) {
+        let others = others(name, spec, resources, rank, claims);
+        for Stake { suffix: stake, failure_policy, condition } in stakes(spec) {
+            let mut conditions = vec![condition_of("intent-or-kausality-annotations", MATTERS)];
+            let others =
+                others.as_ref().map(|others| condition_of("no-other-policy", &format!("!({others})")));
+            conditions.extend(others);
+            conditions.extend(condition.map(|(name, expression)| condition_of(name, &expression)));
+            entries.push(json!({
+                "name": webhook_name(&format!("{name}.drift{suffix}{stake}")),
+                "clientConfig": client(place, "/admit"),
+                "rules": rules_of(resources, scope),
+                "namespaceSelector": selector,
+                "objectSelector": selector_of(spec.object_selector.as_ref()),
+                "matchConditions": conditions,
+                "failurePolicy": failure_policy,
+                "reinvocationPolicy": "IfNeeded",
+                "matchPolicy": "Equivalent",
+                "sideEffects": "NoneOnDryRun",
+                "admissionReviewVersions": ["v1"],
+                "timeoutSeconds": TIMEOUT,
+            }));
+        }
+    }
+    entries
+}
+
+/// The webhooks that are stored for a policy, at the webhook's present place.
+pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
+    let suffixes = ["", "-log", "-selected", "-selected-log"];
+    let names = suffixes.map(|suffix| webhook_name(&format!("{name}.drift{suffix}")));
+    let is_meant = |entry: &&Value| names.iter().any(|name| entry["name"] == name.as_str());
+    let moved = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry["clientConfig"] = client(place, "/admit");
+        entry
+    };
+    stored.iter().filter(is_meant).map(moved).collect()
+}
+
+/// The resources that are watched by what is stored.
+pub(super) fn watched(stored: &[Value]) -> impl Iterator<Item = Resource> + '_ {
+    let texts = |rule: &Value, field: &str| {
+        let values = rule[field].as_array().cloned().unwrap_or_default();
+        values.iter().filter_map(|value| value.as_str().map(ToOwned::to_owned)).collect::<Vec<String>>()
+    };
+    let rules = stored.iter().filter_map(|entry| entry["rules"].as_array()).flatten();
+    rules.flat_map(move |rule| {
+        let (groups, versions) = (texts(rule, "apiGroups"), texts(rule, "apiVersions"));
+        let plurals = texts(rule, "resources").into_iter().filter(|name| !name.contains('/'));
+        let one = groups.first().cloned().zip(versions.first().cloned());
+        plurals.filter_map(move |plural| {
+            let (group, version) = one.clone()?;
+            Some(Resource { group, plural, version })
+        })
+    })
+}
+
+/// The webhook that refuses policies which cannot be understood.
+pub(super) fn of_policies(place: &Place) -> Value {
+    json!({
+        "name": webhook_name("policies"),
+        "clientConfig": client(place, "/validate"),
+        "rules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["kausalities"],
+            "operations": ["CREATE", "UPDATE"], "scope": "*"}],
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": TIMEOUT,
+    })
+}
+
+/// Where a policy holds, as one selector of namespaces can say it.
+struct Area {
+    suffix: &'static str,
+    selector: Value,
+    scope: &'static str,
+    rank: Rank,
+}
+
+/// The namespaces that a policy does not mean unless it names them.
+pub(super) fn never(own: &str, excluded: &[String]) -> BTreeSet<String> {
+    [own, SYSTEM].into_iter().chain(excluded.iter().map(String::as_str)).map(ToOwned::to_owned).collect()
+}
+
+/// A selector cannot say "named so, or labelled so". Where a policy says it, there are two.
+fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
+    let default = Namespaces::default();
+    let Namespaces { names, selector, excluded } = namespaces.unwrap_or(&default);
+    let mut never = never(own, excluded);
+    let mut areas = Vec::new();
+    if names.is_empty() && selector.is_none() {
+        // Objects outside of namespaces too.
+        areas.push(Area {
+            suffix: "",
+            selector: with(None, "NotIn", &never),
+            scope: "*",
+            rank: Rank::Everywhere,
+        });
+    }
+    let is_meant = |name: &&String| *name != own && !excluded.contains(name);
+    let named: BTreeSet<String> = names.iter().filter(is_meant).cloned().collect();
+    if !named.is_empty() {
+        let selector = with(None, "In", &named);
+        areas.push(Area { suffix: "", selector, scope: "Namespaced", rank: Rank::Named });
+    }
+    if let Some(selector) = selector {
+        let suffix = if names.is_empty() { "" } else { "-selected" };
+        never.extend(names.iter().cloned());
+        let selector = with(Some(selector), "NotIn", &never);
+        areas.push(Area { suffix, selector, scope: "Namespaced", rank: Rank::Selected });
+    }
+    areas
+}
+
+/// A selector that also asks for the name of the namespace.
+fn with(selector: Option<&LabelSelector>, operator: &str, names: &BTreeSet<String>) -> Value {
+    let mut whole = selector_of(selector);
+    let requirement = json!({"key": NAMESPACE, "operator": operator, "values": names});
+    match whole.get_mut("matchExpressions").and_then(Value::as_array_mut) {
+        Some(requirements) => requirements.push(requirement),
+        None => whole["matchExpressions"] = json!([requirement]),
+    }
+    whole
+}
+
+fn selector_of(selector: Option<&LabelSelector>) -> Value {
+    selector.and_then(|selector| serde_json::to_value(selector).ok()).unwrap_or_else(|| json!({}))
+}
+
+/// What happens to some of the requests if nobody answers.
+struct Stake {
+    suffix: &'static str,
+    failure_policy: FailurePolicy,
+    condition: Option<(&'static str, String)>,
+}
+
+fn stakes(spec: &KausalitySpec) -> Vec<Stake> {
+    let all = |failure_policy| vec![Stake { suffix: "", failure_policy, condition: None }];
+    match (spec.failure_policy, division(spec)) {
+        (Some(failure_policy), _) => all(failure_policy),
+        (None, Division::All(Mode::Enforce)) => all(FailurePolicy::Fail),
+        (None, Division::All(Mode::Log)) => all(FailurePolicy::Ignore),
+        (None, Division::When(enforced)) => vec![
+            Stake {
+                suffix: "-log",
+                failure_policy: FailurePolicy::Ignore,
+                condition: Some(("not-enforced", format!("!({enforced})"))),
+            },
+            Stake {
+                suffix: "",
+                failure_policy: FailurePolicy::Fail,
+                condition: Some(("enforced", enforced)),
+            },
+        ],
+    }
+}
+
+fn condition_of(name: &str, expression: &str) -> Value {
+    json!({"name": name, "expression": expression})
+}
+
+fn rules_of(resources: &[&Resource], scope: &str) -> Vec<Value> {
+    let mut versions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for Resource { group, version, plural } in resources {
+        versions.entry((group, version)).or_default().push(plural);
+    }
+    versions.iter().flat_map(|((group, version), plurals)| rules(group, version, plurals, scope)).collect()
+}
