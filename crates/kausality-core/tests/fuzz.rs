@@ -10,6 +10,7 @@
 //! What fails is written to `fuzz/corpus/`, is to be kept there, and is played first from then on.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(clippy::print_stdout, reason = "it says from which seed it plays, and how much it has played")]
 
 #[path = "fuzz/annotations.rs"]
 mod annotations;
@@ -34,15 +35,28 @@ use play::{Target, play};
 
 #[test]
 fn reviews_come_to_an_error_or_a_decision() {
-    play(&Target { name: "reviews", run: reviews::run, seeds: reviews::seeds, inputs: 3_000 });
+    play(&Target { name: "reviews", run: reviews::run, seeds: reviews::seeds, bytes: 12_000, inputs: 3_000 });
 }
 
 #[test]
 fn annotations_say_something_or_nothing() {
-    play(&Target { name: "annotations", run: annotations::run, seeds: annotations::seeds, inputs: 6_000 });
+    // Each is put into dozens of annotations.
+    play(&Target {
+        name: "annotations",
+        run: annotations::run,
+        seeds: annotations::seeds,
+        bytes: 2_000,
+        inputs: 3_000,
+    });
 }
 
 #[test]
 fn policies_match_or_are_refused() {
-    play(&Target { name: "policies", run: policies::run, seeds: policies::seeds, inputs: 6_000 });
+    play(&Target {
+        name: "policies",
+        run: policies::run,
+        seeds: policies::seeds,
+        bytes: 12_000,
+        inputs: 2_000,
+    });
 }

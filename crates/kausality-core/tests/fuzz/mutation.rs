@@ -89,7 +89,10 @@ fn change(dice: &mut Dice, text: &mut Vec<u8>, others: &[Vec<u8>]) {
             let copied = text[range(dice, text)].to_vec();
             insert(dice, text, &copied);
         }
-        3 => insert(dice, text, dice_word(dice).as_bytes()),
+        3 => {
+            let word = word(dice);
+            insert(dice, text, word.as_bytes());
+        }
         4 => {
             let other = dice.pick(others);
             let part = other[range(dice, other)].to_vec();
@@ -97,8 +100,12 @@ fn change(dice: &mut Dice, text: &mut Vec<u8>, others: &[Vec<u8>]) {
             text.splice(range, part);
         }
         5 => text.truncate(dice.below(text.len() + 1)),
-        6 => insert(dice, text, &[[0xff, 0xc0, 0x80, 0xed][dice.below(4)]]),
-        7 | 8 => replace(dice, text, |dice, _| dice_word(dice).into()),
+        6 => {
+            // None of these is UTF-8.
+            let byte = *dice.pick(&[0xff, 0xc0, 0x80, 0xed]);
+            insert(dice, text, &[byte]);
+        }
+        7 | 8 => replace(dice, text, |dice, _| word(dice).into()),
         9 | 10 => {
             let other = dice.pick(others).clone();
             replace(dice, text, |dice, _| {
@@ -133,8 +140,8 @@ fn change(dice: &mut Dice, text: &mut Vec<u8>, others: &[Vec<u8>]) {
     }
 }
 
-fn dice_word(dice: &mut Dice) -> &'static str {
-    dice.pick(WORDS)
+fn word(dice: &mut Dice) -> &'static str {
+    WORDS[dice.below(WORDS.len())]
 }
 
 fn flip(dice: &mut Dice, text: &mut [u8]) {

@@ -8,12 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::{
-    corpus,
-    dice::Dice,
-    growth::{self, Grown},
-    mutation::mutate,
-};
+use crate::{corpus, dice::Dice, growth::Growing, mutation::mutate};
 
 /// The seed of `cargo test`.
 const SEED: u64 = 0x5eed;
@@ -31,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) run: fn(&[u8]) -> String,
     /// Inputs beside those that are kept.
     pub(crate) seeds: fn() -> Vec<Vec<u8>>,
+    /// How long inputs are at first where time is measured.
+    pub(crate) bytes: usize,
     /// How many inputs are played where nobody says how long.
     pub(crate) inputs: usize,
 }
@@ -120,13 +117,12 @@ impl Game<'_> {
     }
 
     fn measure(&mut self, dice: &mut Dice, parent: &[u8]) {
-        let Some(grown) = growth::grow(dice, parent) else { return };
-        let Grown { short, long } = &grown;
-        self.input(short);
-        self.input(long);
+        let Some(growing) = Growing::new(dice, parent, self.target.bytes) else { return };
+        self.input(&growing.short());
+        self.input(&growing.long());
         self.measured += 1;
-        if let Some(told) = growth::is_superlinear(&grown, &self.target.run) {
-            self.fail(long, &format!("time grows faster than input: {told}"));
+        if let Some(told) = growing.is_superlinear(&self.target.run) {
+            self.fail(&growing.short(), &format!("time grows faster than input: {told}"));
         }
     }
 

@@ -170,6 +170,7 @@ pub(super) fn judge(
     let mut findings = Findings::default();
     let Some(Tried { probe, answer, took }) = tried else {
         return match ready {
+            _ if is_local => Verdict::Skipped("nothing that is registered can be tried".to_owned()),
             Seen::Found(0) => {
                 findings.fail(format!("no Pod is ready behind Service {namespace}/{WEBHOOK}"), todo);
                 findings.or_fine("")
@@ -178,7 +179,7 @@ pub(super) fn judge(
                 "{count} Pods are ready behind Service {namespace}/{WEBHOOK}; there is nothing to ask them about"
             )),
             Seen::Absent | Seen::Hidden(_) => {
-                Verdict::Skipped("nothing is registered that could be tried".to_owned())
+                Verdict::Skipped("nothing that is registered can be tried".to_owned())
             }
         };
     };

@@ -70,13 +70,25 @@ fn decoded(text: &str) -> Result<Vec<Certificate>, String> {
     read(&pem)
 }
 
-/// The bundles that API servers are told to trust, each with the first entry that has it.
-fn bundles(configurations: [&Seen; 2]) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
+/// What API servers are told: which CAs to trust, and whom to call.
+struct Told {
+    /// The first entry that says so.
+    entry: String,
+    bundle: String,
+    host: String,
+}
+
+/// All that API servers are told, each once. `service` is the name of the Service.
+fn told(configurations: [&Seen; 2], service: &str) -> Vec<Told> {
+    let mut found: Vec<Told> = Vec::new();
     for entry in configurations.into_iter().flat_map(entries) {
         let bundle = text(entry, "/clientConfig/caBundle");
-        if !found.iter().any(|(_, known)| known == bundle) {
-            found.push((text(entry, "/name").to_owned(), bundle.to_owned()));
+        let host = match text(entry, "/clientConfig/url").parse::<http::Uri>() {
+            Ok(url) => url.host().unwrap_or(service).to_owned(),
+            Err(_) => service.to_owned(),
+        };
+        if !found.iter().any(|known| known.bundle == bundle && known.host == host) {
+            found.push(Told { entry: text(entry, "/name").to_owned(), bundle: bundle.to_owned(), host });
         }
     }
     found
@@ -122,23 +134,24 @@ pub(super) fn judge(
             &renew,
         );
     }
-    let host = format!("{WEBHOOK}.{namespace}.svc");
-    for (entry, bundle) in bundles([mutating, validating]) {
-        trust(&entry, &bundle, serving, between, &host, now, &mut findings);
+    let service = format!("{WEBHOOK}.{namespace}.svc");
+    let told = told([mutating, validating], &service);
+    for told in &told {
+        trust(told, serving, between, now, &mut findings);
     }
+    let host = told.first().map_or(service.as_str(), |told| &told.host);
     findings.or_fine(format!("the certificate for {host} is trusted, and has {} left", serving.left(now)))
 }
 
 /// Whether a bundle makes API servers trust the certificate, and for how long.
 fn trust(
-    entry: &str,
-    bundle: &str,
+    told: &Told,
     serving: &Certificate,
     between: &[Certificate],
-    host: &str,
     now: Timestamp,
     findings: &mut Findings,
 ) {
+    let Told { entry, bundle, host } = told;
     let mend = format!(
         "the controller writes it: see that it runs, and that nobody else edits configuration {CONFIGURATION}"
     );

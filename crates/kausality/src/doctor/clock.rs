@@ -63,7 +63,7 @@ pub(super) fn judge(reading: &Reading, controller: Option<SignedDuration>) -> Ve
             format!("{sync}: certificates are renewed by it"),
         );
     }
-    findings.or_fine("this machine, the API server and the controller agree on the time")
+    findings.or_fine("this machine and the API server agree on the time")
 }
 
 fn told(ahead: SignedDuration) -> (i64, &'static str) {

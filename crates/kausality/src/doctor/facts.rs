@@ -149,9 +149,7 @@ impl Facts {
         };
         let installed = |verdict: &dyn Fn() -> Verdict| {
             if is_local {
-                Verdict::Skipped(
-                    "a webhook outside of the cluster has registered itself, by its URL".to_owned(),
-                )
+                Verdict::Skipped("a webhook outside of the cluster has registered itself".to_owned())
             } else {
                 verdict()
             }

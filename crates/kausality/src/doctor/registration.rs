@@ -4,6 +4,7 @@ use kausality_api::{
     GROUP,
     selector::{LabelSelector, Labels},
 };
+use kausality_cluster::registration;
 use serde_json::Value;
 
 use super::{
@@ -38,9 +39,14 @@ pub(super) fn entries(configuration: &Seen) -> &[Value] {
     configuration.found().map_or(&[], |found| list(found, "/webhooks"))
 }
 
-/// Whether a webhook has registered itself under a URL, for local use: then nothing is installed in the cluster.
+/// Whether a webhook has registered itself, for local use: then nothing is installed in the cluster.
 pub(super) fn is_local(mutating: &Seen) -> bool {
-    entries(mutating).iter().any(|entry| entry.pointer("/clientConfig/url").is_some())
+    entries(mutating).iter().any(is_own)
+}
+
+/// Whether an entry is one that a webhook has written itself: for all that it watches, and for no policy.
+fn is_own(entry: &Value) -> bool {
+    text(entry, "/name") == registration::WEBHOOK
 }
 
 /// Whether a selector of labels means these.
@@ -115,8 +121,9 @@ fn examine(registered: &Registered<'_>, entry: &Value, findings: &mut Findings) 
     let name = text(entry, "/name");
     let fails = text(entry, "/failurePolicy") != "Ignore";
     let service = |field: &str| text(entry, &format!("/clientConfig/service/{field}"));
-    let is_local = entry.pointer("/clientConfig/url").is_some();
-    if !is_local && (service("namespace"), service("name")) != (*namespace, WEBHOOK) {
+    let is_local = is_own(entry);
+    let by_url = entry.pointer("/clientConfig/url").is_some();
+    if !by_url && (service("namespace"), service("name")) != (*namespace, WEBHOOK) {
         findings.fail(
             format!("{name} asks the Service {}/{}, and not {namespace}/{WEBHOOK}", service("namespace"), service("name")),
             format!("if Kausality is in another namespace, name it with --namespace; else see whether {CONTROLLER} runs"),

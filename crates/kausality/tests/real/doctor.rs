@@ -6,7 +6,10 @@ use kausality_testbed::{ControlPlane, MASTERS, eventually};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::{
+    controller::{Installation, policy, told},
+    stage::*,
+};
 
 /// What the doctor says as JSON, and its exit code.
 fn examine(plane: &ControlPlane) -> (i32, Value) {
@@ -260,6 +263,42 @@ async fn a_missing_rule_is_named() {
     })
     .await
     .unwrap();
+}
+
+/// Installed, with a policy, all is well; without the controller's entry for it, it is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installation_is_healthy() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let installation = Installation::start(&plane).await;
+    let controller = installation.spawn_controller("controller.log", &[]);
+    installation.ready().await;
+    let spec = json!({"mode": "log", "resources": [{"apiGroups": [""], "resources": ["configmaps"]}]});
+    apply(&plane, "alice", &policy("settings", &spec));
+    told(&plane, "settings", "Ready", "Configured").await;
+    let healthy = eventually(PATIENCE, "health", async || {
+        let (code, said) = examine(&plane);
+        if code == 0 { Ok(said) } else { Err(format!("{said:#}")) }
+    });
+    let said = healthy.await.unwrap();
+    for name in ["lease", "policies", "registration", "certificates", "answering", "rights", "controllers"] {
+        assert_check(&said, name, "ok", "");
+    }
+
+    // Nobody repairs what is taken away any more.
+    drop(controller);
+    must(&plane, "alice", &["delete", "clusterrole", "kausality:policy:settings"]);
+    must(&plane, "alice", &["delete", "mutatingwebhookconfiguration", "kausality"]);
+    let said = eventually(PATIENCE, "the loss of rights", async || {
+        let (_, said) = examine(&plane);
+        let rights = check(&said, "rights")["outcome"].clone();
+        if rights == "failed" { Ok(said) } else { Err(format!("{said:#}")) }
+    });
+    let said = said.await.unwrap();
+    assert_check(&said, "rights", "failed", "kausality-webhook may not get, list, watch, patch configmaps");
+    assert_check(&said, "registration", "failed", "no MutatingWebhookConfiguration kausality");
+    // Policies are still checked: the webhook answers.
+    assert_check(&said, "answering", "ok", "it answered a dry run of a policy that makes no sense");
 }
 
 /// A webhook that is there answers, and what was tried is not stored.

@@ -103,5 +103,7 @@ fn without_anything_to_try_the_service_says_how_it_is() {
         let verdict = judge("there", None, &slices, false);
         assert_eq!(verdict.outcome(), outcome, "{slices:?}: {verdict:?}");
     }
+    // A webhook outside of the cluster has no Service.
+    assert_eq!(judge("there", None, &Seen::Found(vec![]), true).outcome(), Outcome::Skipped);
     assert_eq!(ready(&slices(&[json!(true), json!(null), json!(false)])), Seen::Found(2));
 }
