@@ -139,9 +139,10 @@ async fn prepare(client: &Client, side: &str) -> Result<()> {
     };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": side}});
     create("", "Namespace", None, namespace).await?;
+    // Nobody runs its Pod, so it never settles, and nothing is drift.
     let labels = json!({"app": "owner"});
     let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "owner"},
-        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
             "spec": {"containers": [{"name": "app", "image": "registry.example.com/app:1"}]}}}});
     let owner = create("apps", "Deployment", Some(side), owner).await?;
     for child in 0..AT_ONCE {
