@@ -1,4 +1,5 @@
-//! The `Kausality` policies, indexed so that a request meets only those that name its resource.
+//! The `Kausality` policies, indexed so that a request meets only those that name its resource, and that do not name
+//! other namespaces.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -32,15 +33,24 @@ pub struct Policies {
     settling: Places,
 }
 
-/// Places in the list of all policies, by group and resource.
-type Places = BTreeMap<String, BTreeMap<String, Vec<usize>>>;
+/// Places in the list of all policies, by group, resource and namespace.
+type Places = BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<usize>>>>;
+
+/// Where those are that do not say by name which namespaces they are for.
+const ANYWHERE: &str = "";
 
 impl Policies {
     /// Indexes policies.
     #[must_use]
     pub fn new(all: Vec<Kausality>) -> Self {
-        let by_resource = places(&all, |_| true);
-        let settling = places(&all, |policy| policy.spec.settle.is_some());
+        let by_resource = places(&all, |policy| match &policy.spec.namespaces {
+            Some(Namespaces { names, selector: None, .. }) if !names.is_empty() => {
+                names.iter().map(String::as_str).collect()
+            }
+            _ => vec![ANYWHERE],
+        });
+        let settles = |policy: &Kausality| policy.spec.settle.is_some();
+        let settling = places(&all, |policy| if settles(policy) { vec![ANYWHERE] } else { Vec::new() });
         Self { all, by_resource, settling }
     }
 
@@ -48,7 +58,7 @@ impl Policies {
     #[must_use]
     pub fn mode(&self, target: &Target<'_>) -> Option<(Mode, &str)> {
         let best = self
-            .naming(&self.by_resource, target.group, target.resource)
+            .naming(&self.by_resource, target.group, target.resource, target.namespace)
             .filter(|(policy, _)| selects(&policy.spec, target))
             .filter_map(|(policy, explicit)| {
                 let place = namespace_rank(policy.spec.namespaces.as_ref(), target)?;
@@ -63,7 +73,7 @@ impl Policies {
     /// When objects of a kind count as settled, by the most specific policy that names it and says so.
     #[must_use]
     pub fn settle(&self, group: &str, resource: &str) -> Settle {
-        self.naming(&self.settling, group, resource)
+        self.naming(&self.settling, group, resource, ANYWHERE)
             .filter_map(|(policy, explicit)| {
                 Some(((explicit, Reverse(policy.metadata.name.as_str())), policy.spec.settle?))
             })
@@ -72,16 +82,20 @@ impl Policies {
             .unwrap_or_default()
     }
 
-    /// The policies among these that name a resource, each with whether it does so explicitly.
+    /// The policies among these that name a resource and may be for a namespace, each with whether it names the resource
+    /// explicitly.
     fn naming<'a>(
         &'a self,
         among: &'a Places,
         group: &str,
         resource: &str,
+        namespace: &str,
     ) -> impl Iterator<Item = (&'a Kausality, bool)> {
         let places = |group: &str, resource: &str| {
-            let of_group = among.get(group);
-            of_group.and_then(|places| places.get(resource)).into_iter().flatten().copied()
+            let of_resource = among.get(group).and_then(|places| places.get(resource));
+            let at = |namespace: &str| of_resource.and_then(|places| places.get(namespace));
+            let named = at(namespace).filter(|_| namespace != ANYWHERE);
+            at(ANYWHERE).into_iter().chain(named).flatten().copied()
         };
         let (group, resource) = (group.to_owned(), resource.to_owned());
         let named = places(&group, &resource).map(|place| (place, true));
@@ -93,15 +107,19 @@ impl Policies {
     }
 }
 
-/// Where the policies are that are wanted.
-fn places(all: &[Kausality], wanted: impl Fn(&Kausality) -> bool) -> Places {
+/// Where the policies are, each in the namespaces that it is looked for in.
+fn places<'a>(all: &'a [Kausality], namespaces: impl Fn(&'a Kausality) -> Vec<&'a str>) -> Places {
     let mut found = Places::new();
-    for (place, policy) in all.iter().enumerate().filter(|(_, policy)| wanted(policy)) {
+    for (place, policy) in all.iter().enumerate() {
+        let namespaces = namespaces(policy);
         for rule in &policy.spec.resources {
-            for group in &rule.api_groups {
-                let of_group = found.entry(group.clone()).or_default();
-                for resource in &rule.resources {
-                    let places = of_group.entry(resource.clone()).or_default();
+            for (group, resource) in
+                rule.api_groups.iter().flat_map(|group| rule.resources.iter().map(move |it| (group, it)))
+            {
+                let of_resource =
+                    found.entry(group.clone()).or_default().entry(resource.clone()).or_default();
+                for namespace in &namespaces {
+                    let places = of_resource.entry((*namespace).to_owned()).or_default();
                     if places.last() != Some(&place) {
                         places.push(place);
                     }
