@@ -162,7 +162,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
                 causes
                     .extend(claim_faults(&claim["spec"], &format!("spec.volumeClaimTemplates[{nth}].spec")));
             }
-            pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
+            pod::spec(&with_claims(spec), "spec.template.spec", &mut causes);
         }
         "Job" => {
             pod::spec(&spec["template"]["spec"], "spec.template.spec", &mut causes);
@@ -218,6 +218,19 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
         _ => {}
     }
     causes
+}
+
+/// The spec of a template, with volumes for the claims of a StatefulSet.
+fn with_claims(spec: &Value) -> Value {
+    let mut pod = spec["template"]["spec"].clone();
+    let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
+    for name in claims.map(|claim| metadata::name(claim)) {
+        let volumes = metadata::as_map(&mut pod).entry("volumes").or_insert_with(|| json!([]));
+        if let Some(volumes) = volumes.as_array_mut().filter(|all| all.iter().all(|it| it["name"] != name)) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+    pod
 }
 
 /// What a claim for storage lacks.

@@ -59,7 +59,9 @@ impl Demo {
         let pause = if kubeconfig.is_some() { PAUSE } else { Duration::ZERO };
         let teller = Teller::new(&embedded, pause);
         let current = story(&teller).await?;
-        let program = std::env::args().next().unwrap_or_else(|| "kausality".to_owned());
+        // As it was called, so that it can be called so again.
+        let program = std::env::args_os().next().unwrap_or_else(|| "kausality".into());
+        let program = program.to_string_lossy();
         match kubeconfig {
             Some(kubeconfig) => {
                 let _open = Open::new(&embedded, ([127, 0, 0, 1], 0).into(), kubeconfig).await?;

@@ -90,7 +90,8 @@ fn a_hangup_that_is_ignored_ends_nothing() {
         .arg(&kubeconfig)
         .output()
         .unwrap();
-    assert!(String::from_utf8_lossy(&own.stdout).contains("Namespace default"), "{own:?}");
+    let text = String::from_utf8([own.stdout, own.stderr].concat()).unwrap();
+    assert!(text.contains("Namespace default"), "it still answers: {text}");
     signal("-TERM");
     assert!(running.wait().unwrap().success());
 }

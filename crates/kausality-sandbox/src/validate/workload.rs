@@ -11,7 +11,11 @@ const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// Faults of a Deployment, ReplicaSet, StatefulSet or DaemonSet, except for its selector and its template.
 pub(super) fn faults(definition: &Definition, spec: &Value) -> Vec<Cause> {
-    let mut causes = not_negative(spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"]);
+    let mut causes = not_negative(spec, &["replicas", "minReadySeconds"]);
+    // Of a StatefulSet it is not looked at.
+    if definition.kind != "StatefulSet" {
+        causes.extend(not_negative(spec, &["revisionHistoryLimit"]));
+    }
     causes.extend(strategy(definition, spec));
     let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
     if policy != "Always" {
@@ -107,7 +111,7 @@ fn strategy(definition: &Definition, spec: &Value) -> Vec<Cause> {
         (_, known, _) if kinds.contains(&known) => Vec::new(),
         // A StatefulSet says only that it is wrong.
         ("StatefulSet", ..) => vec![Cause::invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'")],
-        _ => vec![Cause::unsupported(format!("{at}.type"), &strategy["type"], &kinds.map(str::to_owned))],
+        _ => vec![Cause::unsupported(at, strategy, &kinds.map(str::to_owned))],
     }
 }
 
@@ -124,7 +128,7 @@ fn pace(both: bool, rolling: &Value, at: &str) -> Vec<Cause> {
             causes.push(Cause::invalid(at, value, why));
         } else if value.as_i64().is_some_and(|number| number < 0) {
             causes.push(Cause::invalid(at, value, NOT_NEGATIVE));
-        } else if at == &less_at && percent.flatten().is_some_and(|percent| percent > 100) {
+        } else if (at == &less_at || !both) && percent.flatten().is_some_and(|percent| percent > 100) {
             causes.push(Cause::invalid(at, value, "must not be greater than 100%"));
         }
     }

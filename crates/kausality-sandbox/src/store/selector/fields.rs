@@ -76,7 +76,7 @@ fn unknown(definition: &Definition, key: &str) -> String {
     match definition.kind.as_str() {
         _ if definition.is_custom() => format!("field label not supported: {key}"),
         kind if own.contains(&kind) => format!("field label not supported: {key}"),
-        kind @ ("Job" | "ReplicaSet") => format!("field label {key:?} not supported for {kind}"),
+        "Job" => format!("field label {key:?} not supported for Job"),
         _ => format!("{key:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
     }
 }

@@ -146,11 +146,6 @@ fn set(rest: &mut Words<'_>) -> Result<Vec<String>, String> {
         Word::Sign("(") => {}
         other => return Err(format!("found '{}', expected: '('", other.text())),
     }
-    if rest.peek() == Word::Sign(")") {
-        return Err(
-            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".to_owned()
-        );
-    }
     let mut values = Vec::new();
     loop {
         values.push(match rest.peek() {
@@ -194,6 +189,7 @@ mod tests {
         check("other=", false);
         check("empty=", true);
         check("empty in (,a)", true);
+        check("empty in ()", true);
         check("rank>6,rank<8", true);
         check("rank>7", false);
         check("app>1", false);
@@ -213,7 +209,6 @@ mod tests {
             "-a=b",
             "a in (b",
             "a in b",
-            "a in ()",
             "a in",
             "a=b c",
             "a=-b",
