@@ -224,7 +224,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
 fn with_claims(spec: &Value) -> Value {
     let mut pod = spec["template"]["spec"].clone();
     let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
-    for name in claims.map(|claim| metadata::name(claim)) {
+    for name in claims.map(metadata::name) {
         let volumes = metadata::as_map(&mut pod).entry("volumes").or_insert_with(|| json!([]));
         if let Some(volumes) = volumes.as_array_mut().filter(|all| all.iter().all(|it| it["name"] != name)) {
             volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
