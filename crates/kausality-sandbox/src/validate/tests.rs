@@ -1,8 +1,15 @@
+use std::sync::LazyLock;
+
 use super::*;
 use crate::kinds::Registry;
 
+static STRATEGY: LazyLock<Value> = LazyLock::new(
+    || json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}),
+);
+
+/// As it is once it has its defaults.
 fn deployment() -> Value {
-    json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
+    json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "strategy": STRATEGY.clone(),
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
 }
 
@@ -21,7 +28,7 @@ fn mistakes_are_told_as_the_api_server_does() {
     check(
         |object| {
             object["metadata"]["name"] = json!("Web_X");
-            object["spec"] = json!({});
+            object["spec"] = json!({"strategy": STRATEGY.clone()});
         },
         "Deployment.apps \"Web_X\" is invalid: [metadata.name: Invalid value: \"Web_X\": a lowercase RFC 1123 \
          subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an \
