@@ -13,7 +13,7 @@ use kausality_core::{
     summary::{Compact, ObjectId},
 };
 use kube::core::{ApiResource, DynamicObject};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     feed::Mirror,
@@ -26,6 +26,9 @@ const MAX_OBJECTS: usize = 200_000;
 
 /// How many uids of deleted objects are remembered, for the garbage collector's deletions that follow.
 const MAX_DEPARTED: usize = 16_384;
+
+/// For how long they are remembered. What they owned is cleaned up by then, or its owner is looked for.
+const DEPARTED_FOR: Duration = Duration::from_secs(600);
 
 /// The objects of one kind. One watch writes, everybody reads.
 #[derive(Debug)]
@@ -59,10 +62,27 @@ fn place(namespace: &str, name: &str) -> Place {
     format!("{namespace}/{name}").into()
 }
 
+/// Objects that are gone, by their uids: so many, and for so long.
 #[derive(Debug, Default)]
 struct Departed {
-    order: VecDeque<String>,
-    uids: HashSet<String>,
+    order: VecDeque<(Instant, Arc<str>)>,
+    uids: HashSet<Arc<str>>,
+}
+
+impl Departed {
+    fn add(&mut self, uid: &str, now: Instant) {
+        let uid: Arc<str> = uid.into();
+        if self.uids.insert(uid.clone()) {
+            self.order.push_back((now, uid));
+        }
+        let is_old = |at: Instant| now.duration_since(at) >= DEPARTED_FOR;
+        while let Some((at, oldest)) = self.order.front()
+            && (self.order.len() > MAX_DEPARTED || is_old(*at))
+        {
+            self.uids.remove(oldest);
+            self.order.pop_front();
+        }
+    }
 }
 
 /// The changes of an index.
@@ -178,16 +198,8 @@ impl Index {
 
     fn depart(&self, uids: impl IntoIterator<Item = String>) {
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
-        for uid in uids {
-            if departed.uids.insert(uid.clone()) {
-                departed.order.push_back(uid);
-            }
-            if departed.order.len() > MAX_DEPARTED
-                && let Some(oldest) = departed.order.pop_front()
-            {
-                departed.uids.remove(&oldest);
-            }
-        }
+        let now = Instant::now();
+        uids.into_iter().for_each(|uid| departed.add(&uid, now));
     }
 }
 

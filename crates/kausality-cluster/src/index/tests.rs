@@ -128,3 +128,18 @@ fn too_many_objects_are_not_kept_at_all() {
     assert!(index.is_synced(), "nothing more will come");
     assert_eq!(index.health().objects, 0);
 }
+
+#[test]
+fn who_has_gone_is_remembered_for_a_while() {
+    let mut departed = Departed::default();
+    let begun = Instant::now();
+    departed.add("a", begun);
+    departed.add("b", begun + DEPARTED_FOR / 2);
+    assert!(departed.uids.contains("a") && departed.uids.contains("b"));
+    departed.add("c", begun + DEPARTED_FOR);
+    assert!(!departed.uids.contains("a") && departed.uids.contains("b"));
+    for number in 0..2 * MAX_DEPARTED {
+        departed.add(&number.to_string(), begun + DEPARTED_FOR);
+    }
+    assert_eq!((departed.uids.len(), departed.order.len()), (MAX_DEPARTED, MAX_DEPARTED));
+}
