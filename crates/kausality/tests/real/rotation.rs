@@ -245,6 +245,12 @@ async fn certificates_of_others_are_used() {
     told(&plane, "config", "Ready", "Configured").await;
     installation.ready().await;
     is_trusted(&plane, &installation).await.unwrap();
-    must(&plane, "alice", &["create", "configmap", "reviewed"]);
+    // Whoever sends requests to replicas learns a moment later that they are ready.
+    eventually(PATIENCE, "a write that is reviewed", async || {
+        let (done, said) = kubectl(&plane, "alice", &["create", "configmap", "reviewed"]);
+        if done { Ok(()) } else { Err(said) }
+    })
+    .await
+    .unwrap();
     assert_eq!(users(&get(&plane, &["configmap", "reviewed"])), ["alice"]);
 }
