@@ -319,7 +319,7 @@ impl State {
         if all(&|parent| controller(&parent.kind) != question.user) {
             return Some("whoever did it is not the controller of its parent".to_owned());
         }
-        if all(&|parent| !parent.arrived) {
+        if all(&|parent| !parent.arrived && !parent.returned) {
             return Some("its parent has never been done since its intent was written".to_owned());
         }
         if all(&|parent| !rejects(parent) && parent.approves(api_version, kind, name)) {

@@ -41,6 +41,9 @@ pub(crate) struct Version {
     /// Whether it says so itself.
     native: bool,
     pub(crate) system: BTreeMap<String, String>,
+    /// A `scale` led back to an intent that an older mark speaks of: until the mark is taken off, a moment later, or for
+    /// longer where whoever should do it dies, nobody can tell that it is old.
+    pub(crate) returned: bool,
     approvals: Vec<Approval>,
     rejections: Vec<Rejection>,
     pub(crate) frozen: bool,
@@ -67,7 +70,8 @@ impl Version {
         let annotation = |key: &str| metadata["annotations"][key].as_str();
         let approvals = annotation(APPROVALS).and_then(|text| serde_json::from_str(text).ok());
         let rejections = annotation(REJECTIONS).and_then(|text| serde_json::from_str(text).ok());
-        Self {
+        let same_returned = same.map(|before| before.returned);
+        let mut version = Self {
             at,
             resource_version: text(&metadata["resourceVersion"]),
             kind: text(&object["kind"]),
@@ -82,9 +86,12 @@ impl Version {
             intent,
             system: system(object),
             approvals: approvals.unwrap_or_default(),
+            returned: false,
             rejections: rejections.unwrap_or_default(),
             frozen: annotation(FREEZE).is_some(),
-        }
+        };
+        version.returned = version.is_marked() && same_returned.unwrap_or(subresource == "scale");
+        version
     }
 
     /// Whether it carries the mark of having been steady at the intent that it has.
