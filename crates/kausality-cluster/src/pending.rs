@@ -72,7 +72,8 @@ impl Proof {
     /// Comes after another. Both may leave their traces.
     fn follow(&mut self, earlier: Option<&Self>) {
         if let (Self::Scale { traces, .. }, Some(Self::Scale { traces: earlier, .. })) = (self, earlier) {
-            traces.extend(earlier.iter().cloned());
+            let new: Vec<_> = earlier.iter().filter(|trace| !traces.contains(trace)).cloned().collect();
+            traces.extend(new);
         }
     }
 }
@@ -84,7 +85,7 @@ pub(crate) struct Waiting {
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
     /// What shows that it has come to be; nothing does, if none.
-    pub proof: Option<Proof>,
+    proof: Option<Proof>,
     /// Whether the object has been seen to show it.
     proven: bool,
     /// When the first of them came.
@@ -206,14 +207,13 @@ impl Pending {
     /// somebody else has left a trace.
     pub(crate) fn prove(&self, waiting: &Waiting, stored: &Summary) -> bool {
         let shows = waiting.proof.as_ref().is_some_and(|proof| proof.shows_in(stored));
-        let until = match waiting.proof {
-            Some(Proof::Scale { .. }) => return shows,
-            _ => Until::Quiet,
-        };
-        if let Some(entry) = self.lock().get_mut(&(stored.uid.clone(), until)).filter(|_| shows) {
+        if matches!(waiting.proof, Some(Proof::Scale { .. })) || !shows {
+            return shows || waiting.proven;
+        }
+        if let Some(entry) = self.lock().get_mut(&(stored.uid.clone(), Until::Quiet)) {
             entry.proven |= entry.proof == waiting.proof;
         }
-        shows || waiting.proven
+        true
     }
 
     /// Gives a review's copy of an object the annotations that wait for it.

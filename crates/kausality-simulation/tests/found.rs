@@ -24,7 +24,7 @@ fn every_bug_that_was_found_has_its_test() {
     let page = fs::read_to_string(here.join("FOUND.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
     let tests: Vec<&str> = rows.map(|row| row.rsplit('`').nth(1).unwrap()).collect();
-    assert!(tests.len() >= 10, "{tests:?}");
+    assert!(tests.len() >= 7, "{tests:?}");
     for test in tests {
         let there = all.contains(&format!("fn {test}(")) || all.contains(&format!("- name: {test}\n"));
         assert!(there, "there is no test {test:?}");
