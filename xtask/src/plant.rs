@@ -112,7 +112,10 @@ pub(crate) fn run(which: &str) -> Result<ExitCode> {
         };
         fs::write(&file, right)?;
         match found {
-            Some(how) if how.contains(plant.shows) => writeln!(out, "{:42} found: {how}", plant.name)?,
+            Some(how) if how.contains(plant.shows) => {
+                let seed = how.split(':').next().unwrap_or_default();
+                writeln!(out, "{:42} found: {seed}: {}", plant.name, plant.shows)?;
+            }
             Some(how) => {
                 missed += 1;
                 writeln!(out, "{:42} took for something else: {how}", plant.name)?;
@@ -144,7 +147,6 @@ fn simulate(tree: &Path, built: &Path, first: u64, seeds: u64) -> Result<Option<
     match (line, violation) {
         (Some(line), Some((_, violation))) => {
             let seed = line.split(' ').nth(1).unwrap_or_default();
-            let violation: String = violation.chars().take(400).collect();
             Ok(Some(format!("seed {seed}: {violation}")))
         }
         _ => bail!("the simulation did not run:\n{}", said.join("\n")),
