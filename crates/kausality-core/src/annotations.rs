@@ -205,6 +205,11 @@ pub(crate) fn observe(
         .unwrap_or_else(|_| Some("nothing says which generation its controller has seen".to_owned()));
     if busy.is_none() || was_steady(stored) {
         wanted.insert(SETTLED.to_owned(), IntentHash::of(&stored.intent).to_string());
+    } else if let Some(mark) = wanted.get(SETTLED)
+        && IntentHash::parse(mark) != Some(IntentHash::of(&stored.intent))
+    {
+        // The intent has changed unseen. Should it change back, it would count for more than it says.
+        wanted.remove(SETTLED);
     }
     let marked = lifecycle::is_marked(|key| annotations.get(key));
     let initialized = marked || busy.is_none() || reading.ready;
@@ -222,14 +227,16 @@ fn was_steady(stored: &Object<'_>) -> bool {
     settle::busy(stored.metadata.generation, observed, reading.standing) == Ok(None)
 }
 
-/// The system annotations among `wanted` that are not stored as such yet.
+/// The system annotations among `wanted` that are not stored as such yet, and the mark that is, but must not be.
 pub(crate) fn new_facts(wanted: &Wanted, stored: &Annotations<'_>) -> BTreeMap<String, Option<String>> {
+    let gone = stored.get(SETTLED).filter(|_| !wanted.contains_key(SETTLED));
     (wanted.iter())
         .filter(|(key, value)| {
             annotation::owner(key) == Owner::System
                 && stored.get(key).is_none_or(|old| tells_more(key, old, value))
         })
         .map(|(key, value)| (key.clone(), Some(value.clone())))
+        .chain(gone.map(|_| (SETTLED.to_owned(), None)))
         .collect()
 }
 

@@ -27,9 +27,13 @@ use crate::{
     weather::{Sky, Weather},
 };
 
-/// When controllers find out that their connection has died without a word. It takes them 30 s and more in a cluster; but one
-/// that creates and another that collects can turn in a circle for as long, at no cost in time.
+/// When controllers find out that their connection has died without a word. In a cluster it takes them 30 s and more; but one
+/// that creates and another that collects can turn in a circle for as long.
 const DEAD: Duration = Duration::from_secs(10);
+
+/// What everything takes at least. Where nothing took any time, two that undo each other's work would do so for ever, at one
+/// moment.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// How long controllers wait before they begin anew where a watch has broken.
 const BROKEN: Duration = Duration::from_secs(1);
@@ -101,10 +105,7 @@ impl Line {
 
     /// Takes as long as it takes; for ever, to the dead.
     async fn travel(&self) {
-        let delay = self.sky.delay(&self.dice);
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
+        tokio::time::sleep(self.sky.delay(&self.dice).max(LEAST)).await;
         if self.is_dead() {
             pending::<()>().await;
         }

@@ -214,9 +214,16 @@ impl Observer for Oracle {
     }
 }
 
+/// As much as never happens in a seed.
+const MAX_LINES: usize = 100_000;
+
 impl State {
     fn note(&mut self, clock: Clock, line: &str) {
         self.log.push(format!("{:>10.3} {line}", clock.elapsed().as_secs_f64()));
+        if self.log.len() == MAX_LINES {
+            self.violations
+                .push(format!("more than {MAX_LINES} things happened: somebody turns in a circle"));
+        }
     }
 
     fn violation(&mut self, clock: Clock, what: String) {

@@ -57,10 +57,15 @@ fn a_file_that_is_there_stays_as_it_is() {
 
 /// A terminal that is closed ends it as well.
 #[test]
+#[cfg(target_os = "linux")]
 fn the_kubeconfig_goes_with_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    let mut running = up(&kubeconfig).stdout(Stdio::piped()).spawn().unwrap();
+    // These tests may themselves run under `nohup`.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(env!("CARGO_BIN_EXE_kausality"));
+    command.args(["up", "--write-kubeconfig"]).arg(&kubeconfig);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("Talk to it")), "it runs");
     assert!(kubeconfig.exists());

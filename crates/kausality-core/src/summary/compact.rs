@@ -1,9 +1,22 @@
-//! A summary in as little memory as it can be: all of its text in one piece.
+//! A summary in as little memory as it can be: all of its text in one piece, and packed.
+//!
+//! Most of it is the trace, and that says what others say, too: what every trace looks like, and the name and the uid of
+//! the object itself. A packer that knows these beforehand leaves half of it, in a microsecond.
 
 use kausality_api::annotation::PREFIX;
+use lz4_flex::block;
 
 use super::{ObjectId, Owner, Summary};
 use crate::{intent::IntentHash, status::Reading};
+
+/// What texts have in common, what they begin with last.
+const COMMON: &str = concat!(
+    r#"{"kubernetes.io/metadata.name":"app.kubernetes.io/managed-by":"app.kubernetes.io/component":"#,
+    r#""app.kubernetes.io/instance":"app.kubernetes.io/part-of":"app.kubernetes.io/version":"app.kubernetes.io/name":"#,
+    r#"kube-controller-manager approvals rejections freeze snooze observed-generation updaters initialized phase "#,
+    r#"controllers settled trace[{"apiVersion":"apps/v1","kind":"Deployment","name":"","uid":"","generation":,"#,
+    r#""user":"system:serviceaccount:kube-system:","timestamp":"2026-01-01T00:00:00Z","labels":{}},"#,
+);
 
 /// A [`Summary`] without the name of its object, for those who keep many, and know each by its name.
 #[derive(Clone, Debug)]
@@ -12,30 +25,34 @@ pub struct Compact {
     deleting: bool,
     intent: IntentHash,
     status: Reading,
-    /// The texts, each after its length: the uid, the version, then lists, each after its own length.
+    /// The uid after its length; how long the rest is; and the rest, packed: the version, then lists, each after its own
+    /// length.
     text: Box<[u8]>,
 }
 
 impl From<&Summary> for Compact {
     fn from(summary: &Summary) -> Self {
-        let mut text = Writer::default();
-        text.put(&summary.uid);
-        text.put(&summary.resource_version);
-        text.count(summary.status_managers.len());
-        summary.status_managers.iter().for_each(|manager| text.put(manager));
-        text.count(usize::from(summary.owner.is_some()));
+        let mut rest = Writer::default();
+        rest.put(&summary.resource_version);
+        rest.count(summary.status_managers.len());
+        summary.status_managers.iter().for_each(|manager| rest.put(manager));
+        rest.count(usize::from(summary.owner.is_some()));
         if let Some(Owner { api_version, kind, name, uid }) = &summary.owner {
-            [api_version, kind, name, uid].into_iter().for_each(|part| text.put(part));
+            [api_version, kind, name, uid].into_iter().for_each(|part| rest.put(part));
         }
-        text.count(usize::from(summary.labels.is_some()));
-        summary.labels.iter().for_each(|labels| text.put(labels));
+        rest.count(usize::from(summary.labels.is_some()));
+        summary.labels.iter().for_each(|labels| rest.put(labels));
         let annotations =
             summary.annotations().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value)));
-        text.count(annotations.clone().count());
+        rest.count(annotations.clone().count());
         for (key, value) in annotations {
-            text.put(key);
-            text.put(value);
+            rest.put(key);
+            rest.put(value);
         }
+        let mut text = Writer::default();
+        text.put(&summary.uid);
+        text.count(rest.0.len());
+        text.0.extend(block::compress_with_dict(&rest.0, &known_beforehand(&summary.id, &summary.uid)));
         Self {
             generation: summary.generation,
             deleting: summary.deleting,
@@ -57,9 +74,15 @@ impl Compact {
     #[must_use]
     pub fn unpack(&self, id: ObjectId) -> Summary {
         let mut text = Reader(&self.text);
+        let uid = text.next();
+        let length = text.count();
+        // It was packed here, with the same object's name.
+        let rest =
+            block::decompress_with_dict(text.0, length, &known_beforehand(&id, uid)).unwrap_or_default();
+        let mut text = Reader(&rest);
         Summary {
             id,
-            uid: text.next().to_owned(),
+            uid: uid.to_owned(),
             resource_version: text.next().to_owned(),
             generation: self.generation,
             deleting: self.deleting,
@@ -78,6 +101,11 @@ impl Compact {
                 .collect(),
         }
     }
+}
+
+/// What packer and unpacker know before they see the text.
+fn known_beforehand(id: &ObjectId, uid: &str) -> Vec<u8> {
+    [COMMON, &id.api_version, &id.kind, &id.namespace, &id.name, uid].concat().into_bytes()
 }
 
 /// Bits of a length in one byte; the highest says that more follow.

@@ -1,9 +1,17 @@
 //! What happens at night: watches cut, caches stalled, processes killed, rights missing, clocks wrong.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::Timestamp;
-use kausality_testbed::{Component, ControlPlane, MASTERS, eventually};
+use kausality_testbed::{AuditEvent, Component, ControlPlane, MASTERS, eventually};
 use kube::{
     api::{Api, Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
@@ -58,6 +66,69 @@ async fn it_survives_what_happens_at_night() {
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
     assert!(webhook.0.wait().unwrap().success());
     assert!(get(&plane, &["mutatingwebhookconfiguration", "kausality"]).is_null());
+}
+
+/// Scales a Deployment again and again until told to stop. What the API server answered to those that failed; `done` counts
+/// the others.
+async fn scale(api: Api<DynamicObject>, name: &str, done: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
+    let mut pace = tokio::time::interval(Duration::from_millis(150));
+    let mut failures = Vec::new();
+    for replicas in (1..=3).cycle() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        pace.tick().await;
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        match api.patch(name, &PatchParams::default(), &patch).await {
+            Ok(_) => _ = done.fetch_add(1, Ordering::Relaxed),
+            Err(kube::Error::Api(status)) => failures.push(status.message),
+            // Nobody was there.
+            Err(_) => {}
+        }
+    }
+    failures
+}
+
+/// The API server is killed under load, twice: of all that it answers, to people and controllers, nothing has failed for
+/// want of the webhook, and nothing was denied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_restart_of_the_api_server_fails_no_request() {
+    let Some(mut plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start(&plane).await;
+    let registration = get(&plane, &["mutatingwebhookconfiguration", "kausality"]);
+    assert_eq!(registration["webhooks"][0]["failurePolicy"], "Fail");
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let (done, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut writers = Vec::new();
+    for name in ["one", "two", "three", "four"] {
+        must(&plane, "alice", &["create", "deployment", name, "--image=nginx:1", "--replicas=1"]);
+        let client = plane.client(&format!("writer-{name}"), &[MASTERS]).unwrap();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+        let (done, stop) = (done.clone(), stop.clone());
+        writers.push(tokio::spawn(async move { scale(api, name, &done, &stop).await }));
+    }
+    for round in 0..3 {
+        let enough = done.load(Ordering::Relaxed) + 50;
+        let goes_on = async || (done.load(Ordering::Relaxed) >= enough).then_some(());
+        eventually(PATIENCE, "50 writes more", goes_on).await.unwrap();
+        if round < 2 {
+            plane.restart(Component::ApiServer).await.unwrap();
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut answered = Vec::new();
+    for writer in writers {
+        answered.extend(writer.await.unwrap());
+    }
+    let reviewed = |event: &AuditEvent| ["deployments", "replicasets"].contains(&event.resource.as_str());
+    let events = plane.audit().unwrap().into_iter().filter(reviewed);
+    let refused = events.filter(|event| event.code >= 400).filter_map(|event| event.response);
+    answered.extend(refused.map(|response| response["message"].as_str().unwrap_or_default().to_owned()));
+    let ours: Vec<_> =
+        answered.iter().filter(|text| text.contains("webhook") || text.contains("kausality")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+    println!("{} writes; other failures: {answered:#?}", done.load(Ordering::Relaxed));
 }
 
 /// A kubeconfig like the administrator's, changed by `change`.
