@@ -33,7 +33,7 @@ const PLANTS: &[Plant] = &[
         right: "if must_confirm(&decision) {\n            known = self.know(&review.request, Freshness::Live",
         wrong: "if false {\n            known = self.know(&review.request, Freshness::Live",
         shows: "was denied",
-        near: 15,
+        near: 33,
     },
     Plant {
         name: "an approval is consumed after the answer",
@@ -43,7 +43,7 @@ const PLANTS: &[Plant] = &[
         tokio::spawn(async move { later.consume(&approved, until).await });
         while let Err(why) = Ok::<(), crate::effects::Unwritten>(()) {",
         shows: "for once has been used 2 times",
-        near: 231,
+        near: 105,
     },
     Plant {
         name: "a stale mark is trusted",
@@ -51,7 +51,7 @@ const PLANTS: &[Plant] = &[
         right: "parent.annotation(annotation::SETTLED).and_then(IntentHash::parse) == Some(parent.intent)",
         wrong: "parent.annotation(annotation::SETTLED).and_then(IntentHash::parse).is_some()",
         shows: "its parent has never been done since its intent was written",
-        near: 221,
+        near: 264,
     },
     Plant {
         name: "nothing ever counts as settled",
@@ -66,7 +66,7 @@ const PLANTS: &[Plant] = &[
         file: "crates/kausality-core/src/class.rs",
         right: "if settings.own_users.contains(&*request.user_info.username) {",
         wrong: "if false && settings.own_users.contains(&*request.user_info.username) {",
-        shows: "",
+        shows: "is not marked as settled",
         near: 2,
     },
     Plant {
