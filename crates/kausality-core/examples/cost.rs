@@ -5,12 +5,14 @@
 
 #![allow(clippy::print_stdout, reason = "tells xtask how much was measured")]
 
-use std::{collections::HashMap, error::Error, hint::black_box, sync::Arc};
+use std::{collections::HashMap, hint::black_box, sync::Arc};
 
 use jiff::Timestamp;
 use kausality_core::{Known, KnownParent, Review, Settings, Summary, decide, questions};
 
-fn main() -> Result<(), Box<dyn Error>> {
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let what = arguments.next().ok_or("what to measure?")?;
     let rounds: usize = arguments.next().ok_or("how many rounds?")?.parse()?;
@@ -41,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// What each decision of a recording must know: its parent, as the recording and the decisions so far left it.
-fn learn<'a>(recording: &'a [u8], settings: &Settings) -> Result<Vec<(&'a [u8], Known)>, Box<dyn Error>> {
+fn learn<'a>(recording: &'a [u8], settings: &Settings) -> Result<Vec<(&'a [u8], Known)>> {
     let mut objects: HashMap<String, Arc<Summary>> = HashMap::new();
     let mut reviews = Vec::new();
     for line in recording.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

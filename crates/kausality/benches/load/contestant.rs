@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use kausality_cluster::{Clock, Cluster, policies};
 use kausality_core::{Decision, Settings, cause::Cause, class::Class};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,6 +31,8 @@ use crate::{
 pub(crate) enum Role {
     /// A webhook that lets everything pass, unread.
     Null,
+    /// One that finds out whether it is JSON, and lets it pass.
+    Reader,
     /// Kausality's webhook, on an API in memory.
     Ours,
     /// A cluster with many parents.
@@ -42,6 +45,7 @@ impl Role {
     fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
+            Self::Reader => "reader",
             Self::Ours => "ours",
             Self::Parents => "parents",
             Self::List => "list",
@@ -57,6 +61,7 @@ pub(crate) fn play(role: Role, count: usize) -> Result<()> {
     runtime.block_on(async {
         match role {
             Role::Null => serve(Null, || json!({})).await,
+            Role::Reader => serve(Reader, || json!({})).await,
             Role::Ours => {
                 let recorded = Recorded::read()?;
                 let mut shelves = recorded.owners()?;
@@ -134,6 +139,20 @@ struct Null;
 impl Admission for Null {
     async fn decide(&self, _review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
         Ok(Reply { subject: Subject::default(), decision: Decision::allow(Class::Ignored) })
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+}
+
+/// Lets everything pass that is JSON: the least that somebody does who reads.
+struct Reader;
+
+impl Admission for Reader {
+    async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
+        serde_json::from_slice::<IgnoredAny>(&review)?;
+        Null.decide(review, until).await
     }
 
     fn is_ready(&self) -> bool {

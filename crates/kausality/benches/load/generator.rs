@@ -80,6 +80,13 @@ impl Load {
                 }
             });
         }
+        // Somebody on another machine costs the webhook nothing to wake; one that sleeps on this machine does.
+        let awake = stop.clone();
+        clients.spawn(async move {
+            while !awake.load(Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
+        });
         tokio::time::sleep(warm_up).await;
         let (begun, before, first) = (Instant::now(), busy(), tally.ends());
         tokio::time::sleep(time).await;

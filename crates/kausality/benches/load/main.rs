@@ -1,9 +1,9 @@
 //! What admission costs: `cargo bench -p kausality --bench load [-- --quick] [--json FILE] [--other URL]… [PART…]`.
 //!
 //! ```text
-//!  contest   generator ──HTTP/2, TLS──▶ null webhook        writes    clients ──▶ API server ──▶ kausality webhook
-//!            (this process)         ──▶ ours, on an API in memory     (a real control plane, with us and without)
-//!                                   ──▶ any other, by its URL
+//!  contest   generator ──HTTP, TLS──▶ null webhook          writes    clients ──▶ API server ──▶ kausality webhook
+//!            (this process)       ──▶ ours, on an API in memory       (a real control plane, with us and without)
+//!                                 ──▶ any other, by its URL
 //!  parents   a fresh process each: memory and start-up      cost      one decision, with many policies or objects
 //! ```
 //!
@@ -36,6 +36,10 @@ mod parents;
 mod reviews;
 mod wire;
 mod writes;
+
+/// As `kausality` has it.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use contestant::Role;
 use figures::Report;

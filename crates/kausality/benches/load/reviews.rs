@@ -1,13 +1,15 @@
 //! The recorded reviews, and the objects that they are about.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
 };
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
+use kausality_core::{Facts, Review, Settings, decide};
 use kausality_webhook::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{api::Shelf, deployments::CONTROLLER};
 
@@ -49,7 +51,39 @@ impl Recorded {
                 request["operation"] == "DELETE" && owners.contains(&uid(&request["oldObject"]["metadata"]));
             !departs && request["subResource"] != "scale"
         });
-        Ok(Self { reviews })
+        let mut recorded = Self { reviews };
+        recorded.annotate()?;
+        Ok(recorded)
+    }
+
+    /// Gives every object the annotations that Kausality had given it by then: the recordings were made without, and
+    /// would have all that is known of an object learned with each of its requests.
+    fn annotate(&mut self) -> Result<()> {
+        let settings = Settings::default();
+        let mut known: HashMap<String, Map<String, Value>> = HashMap::new();
+        for (review, body) in &mut self.reviews {
+            let request = &mut review["request"];
+            let uid = uid(&request["object"]["metadata"]);
+            let ours = known.entry(uid).or_default();
+            let sides: &[&str] =
+                if request["operation"] == "CREATE" { &[] } else { &["object", "oldObject"] };
+            for side in sides.iter().filter(|_| !ours.is_empty()) {
+                let metadata = request[*side]["metadata"].as_object_mut();
+                let annotations = metadata.map(|it| it.entry("annotations").or_insert_with(|| json!({})));
+                if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+                    annotations.extend(ours.clone());
+                }
+            }
+            *body = Bytes::from(review.to_string());
+            let decision = decide(&Review::parse(body)?, &Facts::new(Timestamp::UNIX_EPOCH, &settings));
+            for (key, value) in decision.patch.annotations {
+                match value {
+                    Some(value) => _ = ours.insert(key, value.into()),
+                    None => _ = ours.remove(&key),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The reviews as the API server sends them.

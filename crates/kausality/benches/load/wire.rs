@@ -1,4 +1,4 @@
-//! The way to a webhook, as the API server goes it: TLS, HTTP/2 where that is spoken, and few connections.
+//! The way to a webhook, as the API server goes it: TLS, and one of two protocols.
 
 use std::{
     sync::{
@@ -35,6 +35,30 @@ const CONNECTIONS_OF_OLD: usize = 32;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How an API server talks to a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// To a Service, or to another machine: one request at a time on each connection, so that load is balanced.
+    Http1,
+    /// To loopback: many at once.
+    Http2,
+}
+
+impl Protocol {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+
+    /// What is offered to the server.
+    fn offers(self) -> Vec<Vec<u8>> {
+        let all = [b"h2".to_vec(), b"http/1.1".to_vec()];
+        all.into_iter().skip(usize::from(self == Self::Http1)).collect()
+    }
+}
+
 /// Connections to one webhook.
 pub(crate) struct Wire {
     uri: Uri,
@@ -49,14 +73,14 @@ enum Lanes {
 }
 
 impl Wire {
-    /// Connects.
-    pub(crate) async fn connect(url: &str) -> Result<Self> {
+    /// Connects; with HTTP/1.1 where nothing else is spoken.
+    pub(crate) async fn connect(url: &str, protocol: Protocol) -> Result<Self> {
         let uri: Uri = url.parse().with_context(|| format!("{url} is no URL"))?;
         ensure!(uri.scheme_str() == Some("https"), "{url} does not begin with https://");
         let mut shared = Vec::new();
         for _ in 0..CONNECTIONS {
             let (stream, is_http2) =
-                handshake(&uri).await.with_context(|| format!("cannot connect to {url}"))?;
+                handshake(&uri, protocol).await.with_context(|| format!("cannot connect to {url}"))?;
             if !is_http2 {
                 return Ok(Self { lanes: single(&uri).await?, uri });
             }
@@ -68,10 +92,10 @@ impl Wire {
     }
 
     /// How requests travel.
-    pub(crate) fn protocol(&self) -> &'static str {
+    pub(crate) fn protocol(&self) -> Protocol {
         match self.lanes {
-            Lanes::Shared { .. } => "HTTP/2",
-            Lanes::Single { .. } => "HTTP/1.1",
+            Lanes::Shared { .. } => Protocol::Http2,
+            Lanes::Single { .. } => Protocol::Http1,
         }
     }
 
@@ -115,7 +139,7 @@ async fn read(response: Response<Incoming>) -> Result<Bytes> {
 async fn single(uri: &Uri) -> Result<Lanes> {
     let mut free = Vec::new();
     for _ in 0..CONNECTIONS_OF_OLD {
-        let (sender, connection) = http1::handshake(handshake(uri).await?.0).await?;
+        let (sender, connection) = http1::handshake(handshake(uri, Protocol::Http1).await?.0).await?;
         tokio::spawn(connection);
         free.push(sender);
     }
@@ -125,14 +149,14 @@ async fn single(uri: &Uri) -> Result<Lanes> {
 type Stream = TokioIo<tokio_rustls::client::TlsStream<TcpStream>>;
 
 /// A connection, and whether it is for HTTP/2.
-async fn handshake(uri: &Uri) -> Result<(Stream, bool)> {
+async fn handshake(uri: &Uri, protocol: Protocol) -> Result<(Stream, bool)> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocol.offers();
     let host = uri.host().context("the URL names no host")?;
     let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(443))).await?;
     stream.set_nodelay(true)?;
