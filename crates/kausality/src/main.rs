@@ -6,10 +6,6 @@ use clap::Parser;
 use kausality::Cli;
 use kausality_api::text::plain;
 
-/// Reviews and objects are many small pieces, which the allocator of the C library takes longer for.
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     Cli::parse().run().unwrap_or_else(|error| {
         // Whoever reads along has seen enough: no error of ours.

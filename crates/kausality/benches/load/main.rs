@@ -37,10 +37,6 @@ mod reviews;
 mod wire;
 mod writes;
 
-/// As `kausality` has it.
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 use contestant::Role;
 use figures::Report;
 
