@@ -1,7 +1,7 @@
 //! A summary in as little memory as it can be: all of its text in one piece, and packed.
 //!
 //! Most of it is the trace, and that says what others say, too: what every trace looks like, and the name and the uid of
-//! the object itself. A packer that knows these beforehand leaves half of it, in a microsecond.
+//! the object itself. A packer that knows these beforehand leaves less of it.
 
 use kausality_api::annotation::PREFIX;
 use lz4_flex::block;
