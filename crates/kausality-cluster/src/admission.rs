@@ -75,7 +75,7 @@ impl Cluster {
         }
         self.lately.note(&review.request, &decision);
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
-            self.clone().follow(&review.request, &known, &decision);
+            self.clone().follow(&known, &decision);
         }
         Ok((describe(&review.request), decision))
     }

@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use kausality_api::annotation::SETTLED;
-use kausality_core::{
-    Decision, Drift, Known, Summary, decision::Effect, review::Request, status, summary::ObjectId,
-};
+use kausality_core::{Decision, Drift, Known, Summary, decision::Effect, summary::ObjectId};
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -84,14 +82,12 @@ impl Cluster {
     }
 
     /// Starts what comes after the answer.
-    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, known: &Known, decision: &Decision) {
+    pub(crate) fn follow(self: Arc<Self>, known: &Known, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
-                Effect::RecordStatus { object, uid, generation, annotations } => {
-                    let sent = request.object.as_ref().and_then(|sent| sent.status);
-                    let stored = request.old_object.as_ref();
-                    let proof = stored.map(|stored| Proof::Status(status::read(stored, sent)));
+                Effect::RecordStatus { object, uid, generation, status, annotations } => {
+                    let proof = Some(Proof::Status(status.clone()));
                     self.pending.note(object, uid, *generation, annotations, Until::Quiet, proof);
                 }
                 Effect::RecordScale { object, uid, generation, annotations } => {
@@ -134,7 +130,7 @@ impl Cluster {
 
     async fn record_all(&self, quiet: Duration, at_most: Duration) {
         let ripe = futures::stream::iter(self.pending.ripe(quiet, at_most));
-        let record = |(uid, waiting): (String, Waiting)| async move {
+        let record = |(uid, waiting): (String, Arc<Waiting>)| async move {
             if !self.record_one(&uid, &waiting).await {
                 self.pending.postpone(&uid);
             }
@@ -164,7 +160,7 @@ impl Cluster {
                 Err(_) => return false,
             },
         };
-        let proves = |stored: &Arc<Summary>| self.pending.prove(waiting, stored);
+        let proves = |stored: &Arc<Summary>| self.pending.prove(uid, waiting, &**stored);
         if stored.as_ref().is_some_and(|stored| !proves(stored)) {
             // The watch may lag behind, or the status never came to be.
             stored = match self.reread(&kind, object, uid).await {
@@ -177,7 +173,7 @@ impl Cluster {
             return true;
         };
         let proven = proves(&stored);
-        let holding = waiting.holding(&stored, proven);
+        let holding = waiting.holding(&*stored, proven);
         let current: Annotations = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
         let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
         // A mark speaks of the intent that it was read with.
@@ -205,13 +201,13 @@ impl Cluster {
     /// left to write: more may come meanwhile.
     async fn record_scale(&self, uid: &str) {
         while let Some(waiting) = self.pending.get(uid, Until::Scaled) {
-            let Waiting { object, annotations, since, .. } = &waiting;
+            let Waiting { object, annotations, since, .. } = &*waiting;
             let left = left_until(*since + SCALE_PATIENCE);
             let written = match self.scaled_by(uid, &waiting, left).await {
                 // As long as there is time, not on top of what has come meanwhile.
                 Some(seen) => {
                     let version = left.map(|_| seen.resource_version.as_str());
-                    let holding = waiting.holding(&seen, true);
+                    let holding = waiting.holding(&*seen, true);
                     let holding = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
                     let written = self.write(uid, object, version, &holding).await;
                     if !written && left.is_some() {
@@ -237,7 +233,7 @@ impl Cluster {
         };
         let index = self.watch(&kind);
         let mut changes = index.changes();
-        let shows = |seen: &Arc<Summary>| self.pending.prove(waiting, seen);
+        let shows = |seen: &Arc<Summary>| self.pending.prove(uid, waiting, &**seen);
         match (index.look(&object.namespace, &object.name, uid), left) {
             (Sight::Here(seen), _) if shows(&seen) => Some(seen),
             (_, Some(left)) => {

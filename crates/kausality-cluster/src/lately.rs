@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kausality_core::{Decision, Summary, class::Class, is_bound_to_conflict, review::Request, status};
+use kausality_core::{Decision, Summary, class::Class, is_bound_to_conflict, review::Request};
 use tokio::time::Instant;
 
 /// A change that has not shown by then has failed.
@@ -111,7 +111,7 @@ impl Shows {
 /// Whether a status says something else than before: one that says the same may never be stored.
 fn changes_status(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    status::read(old, old.status) != status::read(old, new.status)
+    *old.reading() != old.reading_with(new.status)
 }
 
 /// Whether annotations of ours will be others than they are: an update that changes nothing is never stored.

@@ -13,7 +13,14 @@ use kausality_api::{
     annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED, TRACE},
     identity::{Hashes, UserHash},
 };
-use kausality_core::{Summary, intent::IntentHash, review, settle, status::Reading, summary::ObjectId};
+use kausality_core::{
+    Summary,
+    intent::IntentHash,
+    review,
+    settle::{self, Seen},
+    status::Reading,
+    summary::ObjectId,
+};
 use tokio::time::Instant;
 
 /// What is held back for want of a place is held back no longer than this.
@@ -28,11 +35,39 @@ pub(crate) type Annotations = BTreeMap<String, Option<String>>;
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    waiting: Mutex<BTreeMap<(String, Until), Waiting>>,
+    waiting: Mutex<ByUid>,
+}
+
+/// What waits, by the uid of its object.
+#[derive(Debug, Default)]
+struct ByUid {
+    quiet: BTreeMap<String, Arc<Waiting>>,
+    scaled: BTreeMap<String, Arc<Waiting>>,
+}
+
+impl ByUid {
+    fn all(&self, until: Until) -> &BTreeMap<String, Arc<Waiting>> {
+        match until {
+            Until::Quiet => &self.quiet,
+            Until::Scaled => &self.scaled,
+        }
+    }
+
+    fn all_mut(&mut self, until: Until) -> &mut BTreeMap<String, Arc<Waiting>> {
+        match until {
+            Until::Quiet => &mut self.quiet,
+            Until::Scaled => &mut self.scaled,
+        }
+    }
+
+    /// What waits for an object to be quiet.
+    fn quiet(&mut self, uid: &str) -> Option<&mut Waiting> {
+        self.quiet.get_mut(uid).map(Arc::make_mut)
+    }
 }
 
 /// What annotations wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// Their object is quiet.
     Quiet,
@@ -58,13 +93,13 @@ impl Proof {
     }
 
     /// Whether an object shows it.
-    pub(crate) fn shows_in(&self, seen: &Summary) -> bool {
+    pub(crate) fn shows_in(&self, seen: &impl Seen) -> bool {
         match self {
-            Self::Status(status) => *status == seen.status,
+            Self::Status(status) => status == seen.reading(),
             Self::Scale { generation, intent, traces } => {
                 let trace = seen.annotation(TRACE);
                 let untraced = traces.iter().any(|known| known.as_deref() == trace);
-                seen.generation > *generation && seen.intent != *intent && untraced
+                seen.generation() > *generation && seen.intent() != *intent && untraced
             }
         }
     }
@@ -101,13 +136,14 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// The annotations that hold for an object as it is seen, with what must be proven or without. A change of intent
     /// takes the mark off, also one back to the intent that it speaks of; but not from an object that has arrived since.
-    pub(crate) fn holding(
+    pub(crate) fn holding<S: Seen>(
         &self,
-        seen: &Summary,
+        seen: &S,
         proven: bool,
-    ) -> impl Iterator<Item = (&String, &Option<String>)> {
-        let generation = seen.generation;
-        let arrived = proven && settle::is_steady(seen);
+    ) -> impl Iterator<Item = (&String, &Option<String>)> + use<'_, S> {
+        let generation = seen.generation();
+        let scaled = matches!(self.proof, Some(Proof::Scale { .. }));
+        let arrived = scaled && proven && settle::is_steady(seen);
         let holds = move |key: &str| match (&self.proof, key) {
             (Some(Proof::Scale { .. }), SETTLED) => proven && !arrived,
             (Some(Proof::Scale { .. }), _) | (_, OBSERVED_GENERATION | PHASE) => proven,
@@ -130,23 +166,25 @@ impl Pending {
         until: Until,
         proof: Option<Proof>,
     ) -> bool {
-        let mut waiting = self.lock();
-        let key = (uid.to_owned(), until);
-        let first = !waiting.contains_key(&key);
+        let mut lists = self.lock();
+        let waiting = lists.all_mut(until);
+        let first = !waiting.contains_key(uid);
         if waiting.len() >= MAX_WAITING && first {
             return false;
         }
-        let entry = waiting.entry(key).or_insert_with(|| Waiting {
-            object: object.clone(),
-            annotations: Annotations::new(),
-            generation,
-            proof: proof.clone(),
-            proven: false,
-            first: Instant::now(),
-            since: Instant::now(),
-            failures: 0,
-            rest_until: None,
-        });
+        let entry = Arc::make_mut(waiting.entry(uid.to_owned()).or_insert_with(|| {
+            Arc::new(Waiting {
+                object: object.clone(),
+                annotations: Annotations::new(),
+                generation,
+                proof: proof.clone(),
+                proven: false,
+                first: Instant::now(),
+                since: Instant::now(),
+                failures: 0,
+                rest_until: None,
+            })
+        }));
         // One that was under way for longer than another knows less than that.
         let late = generation < entry.generation;
         if entry.generation != generation && !late {
@@ -173,18 +211,14 @@ impl Pending {
     }
 
     /// What waits for an object.
-    pub(crate) fn get(&self, uid: &str, until: Until) -> Option<Waiting> {
-        self.lock().get(&(uid.to_owned(), until)).cloned()
+    pub(crate) fn get(&self, uid: &str, until: Until) -> Option<Arc<Waiting>> {
+        self.lock().all(until).get(uid).cloned()
     }
 
     /// All that waits for an object, whatever for.
-    fn all(&self, uid: &str) -> Vec<Waiting> {
+    fn all(&self, uid: &str) -> Vec<Arc<Waiting>> {
         let waiting = self.lock();
-        if waiting.is_empty() {
-            return Vec::new();
-        }
-        let both = [Until::Quiet, Until::Scaled].into_iter();
-        both.filter_map(|until| waiting.get(&(uid.to_owned(), until)).cloned()).collect()
+        waiting.quiet.get(uid).into_iter().chain(waiting.scaled.get(uid)).cloned().collect()
     }
 
     /// An object as it will be once everything is written.
@@ -195,8 +229,8 @@ impl Pending {
         }
         let mut dressed = Summary::clone(&summary);
         for waiting in &waiting {
-            let proven = self.prove(waiting, &summary);
-            for (key, value) in waiting.holding(&summary, proven) {
+            let proven = self.prove(&summary.uid, waiting, &*summary);
+            for (key, value) in waiting.holding(&*summary, proven) {
                 dressed.annotate(key, value.as_deref());
             }
         }
@@ -205,12 +239,14 @@ impl Pending {
 
     /// Whether an object has been seen to show what waits for it: now, or earlier. What a `scale` did is over when
     /// somebody else has left a trace.
-    pub(crate) fn prove(&self, waiting: &Waiting, stored: &Summary) -> bool {
+    pub(crate) fn prove(&self, uid: &str, waiting: &Waiting, stored: &impl Seen) -> bool {
         let shows = waiting.proof.as_ref().is_some_and(|proof| proof.shows_in(stored));
         if matches!(waiting.proof, Some(Proof::Scale { .. })) || !shows {
             return shows || waiting.proven;
         }
-        if let Some(entry) = self.lock().get_mut(&(stored.uid.clone(), Until::Quiet)) {
+        if !waiting.proven
+            && let Some(entry) = self.lock().quiet(uid)
+        {
             entry.proven |= entry.proof == waiting.proof;
         }
         true
@@ -223,45 +259,45 @@ impl Pending {
             return;
         }
         self.stir(&object.metadata.uid);
-        let stored = Summary::of(object);
-        for waiting in &waiting {
-            let proven = self.prove(waiting, &stored);
-            for (key, value) in waiting.holding(&stored, proven) {
-                match value {
-                    Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
-                    None => object.metadata.annotations.remove(key),
-                }
+        let proven = |waiting: &Arc<Waiting>| self.prove(&object.metadata.uid, waiting, object);
+        let proven: Vec<bool> = waiting.iter().map(proven).collect();
+        let holding =
+            waiting.iter().zip(proven).flat_map(|(waiting, proven)| waiting.holding(object, proven));
+        for (key, value) in holding.collect::<Vec<_>>() {
+            match value {
+                Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
+                None => object.metadata.annotations.remove(key),
             }
         }
     }
 
     /// Notes that an object is being written to.
     fn stir(&self, uid: &str) {
-        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
+        if let Some(entry) = self.lock().quiet(uid) {
             entry.since = Instant::now();
         }
     }
 
     /// Whether anything waits for a `scale` to happen.
     pub(crate) fn is_scaling(&self) -> bool {
-        self.lock().keys().any(|(_, until)| *until == Until::Scaled)
+        !self.lock().scaled.is_empty()
     }
 
     /// What has waited for its object to be quiet for so long, by uid; or for so much longer that it never will be.
-    pub(crate) fn ripe(&self, quiet: Duration, at_most: Duration) -> Vec<(String, Waiting)> {
+    pub(crate) fn ripe(&self, quiet: Duration, at_most: Duration) -> Vec<(String, Arc<Waiting>)> {
         let waiting = self.lock();
         let now = Instant::now();
         let is_ripe = |entry: &Waiting| {
             (entry.since.elapsed() >= quiet || entry.first.elapsed() >= at_most)
                 && entry.rest_until.is_none_or(|until| until <= now)
         };
-        let ripe = waiting.iter().filter(|((_, until), entry)| *until == Until::Quiet && is_ripe(entry));
-        ripe.map(|((uid, _), entry)| (uid.clone(), entry.clone())).collect()
+        let ripe = waiting.quiet.iter().filter(|(_, entry)| is_ripe(entry));
+        ripe.map(|(uid, entry)| (uid.clone(), entry.clone())).collect()
     }
 
     /// What could not be written is tried again later, and ever later: the reason may be one that lasts.
     pub(crate) fn postpone(&self, uid: &str) {
-        if let Some(entry) = self.lock().get_mut(&(uid.to_owned(), Until::Quiet)) {
+        if let Some(entry) = self.lock().quiet(uid) {
             let pause = PAUSES.0 * 2u32.saturating_pow(entry.failures.min(16));
             entry.failures = entry.failures.saturating_add(1);
             entry.rest_until = Some(Instant::now() + pause.min(PAUSES.1));
@@ -270,21 +306,21 @@ impl Pending {
 
     /// Lets go of what has been written, unless more has come since then.
     pub(crate) fn done(&self, uid: &str, until: Until, written: &Annotations, since: Instant) {
-        let mut waiting = self.lock();
-        let key = (uid.to_owned(), until);
-        if let Some(entry) = waiting.get_mut(&key).filter(|entry| entry.since == since) {
+        let mut lists = self.lock();
+        let waiting = lists.all_mut(until);
+        if let Some(entry) = waiting.get_mut(uid).filter(|entry| entry.since == since).map(Arc::make_mut) {
             let before = entry.annotations.len();
             entry.annotations.retain(|key, value| written.get(key) != Some(value));
             if entry.annotations.len() < before {
                 (entry.first, entry.failures, entry.rest_until) = (Instant::now(), 0, None);
             }
             if entry.annotations.is_empty() {
-                waiting.remove(&key);
+                waiting.remove(uid);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Until), Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, ByUid> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,8 +38,8 @@ impl Change {
             uid: old.metadata.uid.to_string(),
             generation: old.metadata.generation,
             trace: old.metadata.annotations.get(TRACE).map(ToOwned::to_owned),
-            from: IntentHash::of(&old.intent),
-            to: request.object.as_ref().map(|new| IntentHash::of(&new.intent)),
+            from: old.intent.hash(),
+            to: request.object.as_ref().map(|new| new.intent.hash()),
         })
     }
 }

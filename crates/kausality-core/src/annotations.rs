@@ -17,7 +17,8 @@ use crate::{
     intent::IntentHash,
     phase as lifecycle,
     review::{Annotations, Object, Request},
-    settle, status,
+    settle,
+    status::Reading,
     summary::Summary,
 };
 
@@ -172,6 +173,8 @@ fn rewrite<T: Entry>(
 /// What a status update shows of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
+    /// What the status says.
+    pub reading: Reading,
     /// Why it is not steady; `None` if it is.
     pub busy: Option<String>,
     /// Whether it has been initialized, then or now.
@@ -193,7 +196,7 @@ pub(crate) fn observe(
     controllers.note(user, &hashes(UPDATERS));
     wanted.insert(CONTROLLERS.to_owned(), controllers.encode());
 
-    let reading = status::read(stored, sent.status);
+    let reading = stored.reading_with(sent.status);
     let generation = stored.metadata.generation;
     let observed = reading.observed_generation.or_else(|| {
         // The generation of the copy that the controller worked with.
@@ -203,10 +206,11 @@ pub(crate) fn observe(
     });
     let busy = settle::busy(generation, observed, reading.standing)
         .unwrap_or_else(|_| Some("nothing says which generation its controller has seen".to_owned()));
-    if busy.is_none() || was_steady(stored) {
-        wanted.insert(SETTLED.to_owned(), IntentHash::of(&stored.intent).to_string());
+    // Whoever should have marked it when it became steady may have died.
+    if busy.is_none() || settle::is_steady(stored) {
+        wanted.insert(SETTLED.to_owned(), stored.intent.hash().to_string());
     } else if let Some(mark) = wanted.get(SETTLED)
-        && IntentHash::parse(mark) != Some(IntentHash::of(&stored.intent))
+        && IntentHash::parse(mark) != Some(stored.intent.hash())
     {
         // The intent has changed unseen. Should it change back, it would count for more than it says.
         wanted.remove(SETTLED);
@@ -216,15 +220,7 @@ pub(crate) fn observe(
     if initialized && !marked {
         wanted.insert(PHASE.to_owned(), phase::INITIALIZED.to_owned());
     }
-    Observed { busy, initialized }
-}
-
-/// Whether an object is steady as it is stored. Whoever should have marked it then may have died.
-fn was_steady(stored: &Object<'_>) -> bool {
-    let reading = status::read(stored, stored.status);
-    let synthetic = stored.metadata.annotations.get(OBSERVED_GENERATION).and_then(|text| text.parse().ok());
-    let observed = reading.observed_generation.or(synthetic);
-    settle::busy(stored.metadata.generation, observed, reading.standing) == Ok(None)
+    Observed { reading, busy, initialized }
 }
 
 /// The system annotations among `wanted` that are not stored as such yet, and the mark that is, but must not be.

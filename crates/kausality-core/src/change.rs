@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     child::Child,
-    intent::IntentHash,
     managers,
     review::{Object, Operation, Review, Values},
+    settle::Seen,
     summary::{ObjectId, Summary},
 };
 
@@ -49,7 +49,7 @@ impl<'a> Change<'a> {
         let digest = |object: &Option<Object<'_>>| {
             object.as_ref().map(|object| {
                 let mut hash = Sha256::new_with_prefix(&self.salt);
-                hash.update(IntentHash::of(&object.intent).to_string());
+                hash.update(object.intent.hash().to_string());
                 let digest: String =
                     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
                 Leaf::Redacted(digest)

@@ -12,7 +12,7 @@ use kausality_api::{
 
 use crate::{
     actor::Actor, cause::Cause, change::Drift, class::Class, explain::Explanation, gate::Resolution,
-    patch::Patch, settle::Settled, summary::ObjectId,
+    patch::Patch, settle::Settled, status::Reading, summary::ObjectId,
 };
 
 /// A decision, with everything that follows from it.
@@ -160,6 +160,8 @@ pub enum Effect {
         uid: String,
         /// Its generation. At another one it must not be taken for settled any more.
         generation: Option<i64>,
+        /// The status that will show that the update has been stored.
+        status: Reading,
         /// What it must carry.
         annotations: BTreeMap<String, Option<String>>,
     },

@@ -4,13 +4,18 @@
 //! a slice of the text until a rule asks for it. The API server encodes `object` and `oldObject` with one
 //! encoder, so equal slices are equal values and most comparisons are a `memcmp`.
 
-use std::{fmt, ops::Deref};
+use std::{fmt, ops::Deref, sync::OnceLock};
 
 use serde::{
     Deserialize, Deserializer,
     de::{self, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
+
+use crate::{
+    intent::IntentHash,
+    status::{self, Reading},
+};
 
 mod metadata;
 mod text;
@@ -271,21 +276,31 @@ pub struct Object<'a> {
     pub status: Option<&'a RawValue>,
     /// Every other field, unread, in the order of the text.
     pub intent: Intent<'a>,
+    reading: OnceLock<Reading>,
 }
 
 /// What is wanted of an object: everything but apiVersion, kind, metadata and status.
 #[derive(Clone, Debug, Default)]
-pub struct Intent<'a>(pub Vec<(Text<'a>, &'a RawValue)>);
+pub struct Intent<'a> {
+    fields: Vec<(Text<'a>, &'a RawValue)>,
+    hash: OnceLock<IntentHash>,
+}
 
 impl<'a> Deref for Intent<'a> {
     type Target = [(Text<'a>, &'a RawValue)];
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.fields
     }
 }
 
 impl<'a> Intent<'a> {
+    /// Its hash, which is made once.
+    #[must_use]
+    pub fn hash(&self) -> IntentHash {
+        *self.hash.get_or_init(|| IntentHash::of(self))
+    }
+
     /// The field of this name, `spec` mostly.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a RawValue> {
@@ -300,6 +315,21 @@ impl<'a> Object<'a> {
     /// If the text is no JSON object with Kubernetes metadata.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
+    }
+
+    /// What its status says, which is found out once.
+    #[must_use]
+    pub fn reading(&self) -> &Reading {
+        self.reading.get_or_init(|| status::read(self, self.status))
+    }
+
+    /// What it would say of itself with this status.
+    #[must_use]
+    pub fn reading_with(&self, status: Option<&RawValue>) -> Reading {
+        match (self.status, status) {
+            (Some(own), Some(status)) if own.get() == status.get() => self.reading().clone(),
+            _ => status::read(self, status),
+        }
     }
 }
 
@@ -327,7 +357,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
                             seen_metadata = true;
                         }
                         "status" => object.status = Some(map.next_value()?),
-                        _ => object.intent.0.push((key, map.next_value()?)),
+                        _ => object.intent.fields.push((key, map.next_value()?)),
                     }
                 }
                 Ok(object)

@@ -2,7 +2,66 @@
 
 use kausality_api::{annotation, policy::Settle};
 
-use crate::{intent::IntentHash, status::Standing, summary::Summary};
+use crate::{
+    intent::IntentHash,
+    review::Object,
+    status::{Reading, Standing},
+    summary::Summary,
+};
+
+/// An object, in whichever form it is at hand.
+pub trait Seen {
+    /// Its generation, if its kind has one.
+    fn generation(&self) -> Option<i64>;
+    /// Hash of its intent.
+    fn intent(&self) -> IntentHash;
+    /// Its status, read.
+    fn reading(&self) -> &Reading;
+    /// One of Kausality's annotations.
+    fn annotation(&self, key: &str) -> Option<&str>;
+
+    /// The generation that its controller has acted on: as its status says, else as was recorded.
+    fn observed_generation(&self) -> Option<i64> {
+        let recorded = || self.annotation(annotation::OBSERVED_GENERATION)?.parse().ok();
+        self.reading().observed_generation.or_else(recorded)
+    }
+}
+
+impl Seen for Summary {
+    fn generation(&self) -> Option<i64> {
+        self.generation
+    }
+
+    fn intent(&self) -> IntentHash {
+        self.intent
+    }
+
+    fn reading(&self) -> &Reading {
+        &self.status
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotation(key)
+    }
+}
+
+impl Seen for Object<'_> {
+    fn generation(&self) -> Option<i64> {
+        self.metadata.generation
+    }
+
+    fn intent(&self) -> IntentHash {
+        self.intent.hash()
+    }
+
+    fn reading(&self) -> &Reading {
+        self.reading()
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.get(key)
+    }
+}
 
 /// Whether a parent is settled, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +111,15 @@ fn is_marked(parent: &Summary) -> bool {
     parent.annotation(annotation::SETTLED).and_then(IntentHash::parse) == Some(parent.intent)
 }
 
-/// Whether a parent is steady now, whatever was seen of it before.
+/// Whether an object is steady now, whatever was seen of it before.
 #[must_use]
-pub fn is_steady(parent: &Summary) -> bool {
-    steady(parent) == Ok(None)
+pub fn is_steady(object: &impl Seen) -> bool {
+    steady(object) == Ok(None)
 }
 
-/// What keeps the parent from being steady now; `None` if it is.
-pub(crate) fn steady(parent: &Summary) -> Result<Option<String>, Unobserved> {
-    busy(parent.generation, parent.observed_generation(), parent.status.standing)
+/// What keeps an object from being steady now; `None` if it is.
+pub(crate) fn steady(object: &impl Seen) -> Result<Option<String>, Unobserved> {
+    busy(object.generation(), object.observed_generation(), object.reading().standing)
 }
 
 /// What keeps an object from being steady; `None` if it is.

@@ -11,7 +11,7 @@ use crate::{
     intent::IntentHash,
     managers,
     review::{Object, OwnerReference},
-    status::{self, Reading},
+    status::Reading,
 };
 
 pub use compact::Compact;
@@ -125,8 +125,8 @@ impl Summary {
             resource_version: metadata.resource_version.to_string(),
             generation: metadata.generation,
             deleting: metadata.is_deleting(),
-            intent: IntentHash::of(&object.intent),
-            status: status::read(object, status),
+            intent: object.intent.hash(),
+            status: object.reading_with(status),
             status_managers: managers::of_status(metadata),
             owner: metadata.owner.as_ref().map(Owner::from),
             annotations: (metadata.annotations.ours())
@@ -165,12 +165,5 @@ impl Summary {
     #[must_use]
     pub fn controllers(&self) -> Hashes {
         self.annotation(annotation::CONTROLLERS).map(Hashes::decode).unwrap_or_default()
-    }
-
-    /// The generation that its controller has acted on: as its status says, else as was recorded.
-    #[must_use]
-    pub fn observed_generation(&self) -> Option<i64> {
-        let recorded = || self.annotation(annotation::OBSERVED_GENERATION)?.parse().ok();
-        self.status.observed_generation.or_else(recorded)
     }
 }

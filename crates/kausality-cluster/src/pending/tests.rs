@@ -27,7 +27,7 @@ fn reading(observed: i64) -> Reading {
 
 #[track_caller]
 fn check_waiting<const N: usize>(pending: &Pending, expected: [(&str, Option<&str>); N]) {
-    let waiting = pending.get("u", Until::Quiet).map(|waiting| waiting.annotations);
+    let waiting = pending.get("u", Until::Quiet).map(|waiting| waiting.annotations.clone());
     assert_eq!(waiting.unwrap_or_default(), annotations(expected));
 }
 
@@ -51,7 +51,7 @@ fn check_seen(pending: &Pending, generation: i64, settled: Option<&str>, trace: 
 
 /// Changes the one that waits for "u".
 fn change(pending: &Pending, change: impl FnOnce(&mut Waiting)) {
-    change(pending.lock().get_mut(&("u".to_owned(), Until::Quiet)).unwrap());
+    change(pending.lock().quiet("u").unwrap());
 }
 
 /// Lets it have waited for longer.
@@ -254,7 +254,7 @@ fn what_was_written_goes_and_what_came_meanwhile_stays() {
     note(&pending, 1, SETTLED, None);
     pending.postpone("u");
     age(&pending, HOUR);
-    let written = pending.get("u", Until::Quiet).unwrap().annotations;
+    let written = pending.get("u", Until::Quiet).unwrap().annotations.clone();
     note(&pending, 1, TRACE, Some("b"));
     pending.note(&id(), "u", Some(1), &annotations([(TRACE, Some("a"))]), Until::Scaled, None);
 

@@ -45,6 +45,7 @@ impl Draft {
                 generation: child.generation,
                 object: child.id,
                 uid: child.uid.unwrap_or_default(),
+                status: observed.reading,
                 annotations: new_facts,
             });
         }
