@@ -6,13 +6,19 @@ use serde_json::{Value, json};
 
 use crate::GROUP;
 
+mod drift;
+
 /// How many entries a list of a policy holds at most, so that the API server can bound what checking them costs.
 const MAX_ENTRIES: usize = 64;
 
 /// All of them, with the names of their files.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
-    vec![("kausality.io_kausalities.yaml", kausality())]
+    vec![
+        ("kausality.io_clusterdrifts.yaml", drift::definition(false)),
+        ("kausality.io_drifts.yaml", drift::definition(true)),
+        ("kausality.io_kausalities.yaml", kausality()),
+    ]
 }
 
 /// The definition of `Kausality`.

@@ -23,6 +23,7 @@
 pub mod annotation;
 pub mod approval;
 pub mod crd;
+pub mod drift;
 pub mod freeze;
 pub mod identity;
 pub mod mode;

@@ -3,14 +3,17 @@
 use std::cell::OnceCell;
 
 use kausality_api::{
+    annotation::TRACE,
     phase::Phase,
     report::{ChildReference, DriftReport, DriftReportSpec, ParentReference, ReportPhase, RequestContext},
+    trace::Trace,
 };
 use kausality_fields::{Diff, Leaf, Redaction, Step, attribution::Handover};
 use sha2::{Digest, Sha256};
 
 use crate::{
     child::Child,
+    intent::IntentHash,
     managers,
     review::{Object, Operation, Review, Values},
     settle::Seen,
@@ -69,18 +72,6 @@ impl<'a> Change<'a> {
         &self.read().1
     }
 
-    /// Whether all that changes lies in `fields`.
-    pub(crate) fn is_within(&self, fields: &[String]) -> bool {
-        !self.diff().is_empty()
-            && self.diff().changes.iter().all(|change| {
-                let path = change.path.to_string();
-                fields.iter().any(|field| {
-                    path.strip_prefix(field.as_str())
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-                })
-            })
-    }
-
     /// The drift that this change is, for the ledger and for reports.
     pub(crate) fn drift(&self, parent: &Summary, phase: Phase, child: &Child<'_>, snoozed: bool) -> Drift {
         let request = &self.review.request;
@@ -128,7 +119,8 @@ impl<'a> Change<'a> {
             },
         });
         let owners = managers::of_fields(request, diff.changes.iter().map(|change| &change.path));
-        Drift { report, diff: diff.clone(), owners, snoozed }
+        let parent_trace = parent.annotation(TRACE).and_then(|text| Trace::decode(text).ok());
+        Drift { report, diff: diff.clone(), owners, parent_intent: parent.intent, parent_trace, snoozed }
     }
 }
 
@@ -148,6 +140,10 @@ pub struct Drift {
     pub diff: Diff,
     /// Who owned each of them, and who would: a line each, in the same order; none if that cannot be told.
     pub owners: Vec<Handover>,
+    /// The intent that the parent has.
+    pub parent_intent: IntentHash,
+    /// Who last asked for something of the parent.
+    pub parent_trace: Option<Trace>,
     /// Whether nobody wants to be told now.
     pub snoozed: bool,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS},
-    approval::{Approval, ApprovalMode, Entries, Entry, Rejection},
+    approval::{Approval, Entries, Entry, Rejection},
     freeze::Frozen,
     mode::Mode,
     text::shorten,
@@ -16,6 +16,7 @@ use crate::{
     cause::Cause,
     change::Change,
     child::Child,
+    entries::{self, Subject},
     explain::{Explanation, Rule},
     facts::Exception,
     summary::Summary,
@@ -190,7 +191,7 @@ impl Passage<'_> {
         };
         let faults = faults(REJECTIONS, &entries);
         let mut evidence = Vec::new();
-        let matching = entries.valid().find(|(place, entry)| match self.rejection_void(entry) {
+        let matching = entries.valid().find(|(place, entry)| match self.subject().rejection_void(entry) {
             Some(why) => {
                 evidence.push(format!("entry {}: {why}", place + 1));
                 false
@@ -216,13 +217,6 @@ impl Passage<'_> {
         Some(Outcome { resolution: Resolution::Rejected, reason, faults })
     }
 
-    fn rejection_void(&self, entry: &Rejection) -> Option<String> {
-        // A generation that cannot be compared does not lift a rejection.
-        let unrelated =
-            self.unrelated(entry).filter(|_| self.parent.generation.is_some() || !self.is_about(entry));
-        unrelated.or_else(|| self.expired(entry.expires)).or_else(|| self.other_diff(entry.diff.as_deref()))
-    }
-
     fn approval(&self, explanation: &mut Explanation) -> Outcome {
         let mut outcome = Outcome::of(Resolution::Passed);
         let Some(entries) = self.parent.annotation(APPROVALS).map(Entries::<Approval>::decode) else {
@@ -231,17 +225,9 @@ impl Passage<'_> {
         };
         outcome.faults = faults(APPROVALS, &entries);
         let mut evidence = outcome.faults.clone();
-        // Any valid entry will do. One that lasts is taken before one that is used up.
-        let mut best: Option<Used> = None;
-        for (place, approval) in entries.valid() {
-            if let Some(why) = self.approval_void(approval) {
-                evidence.push(format!("entry {}: {why}", place + 1));
-            } else if best.as_ref().is_none_or(|used| used.approval.mode == ApprovalMode::Once)
-                && (best.is_none() || approval.mode != ApprovalMode::Once)
-            {
-                best = Some(Used { approval: approval.clone(), place });
-            }
-        }
+        let best = entries::best(&entries, &self.subject(), |place, why| {
+            evidence.push(format!("entry {}: {why}", place + 1));
+        });
         match best {
             Some(used) => {
                 let mode = used.approval.mode.as_str();
@@ -259,14 +245,14 @@ impl Passage<'_> {
         outcome
     }
 
-    fn approval_void(&self, entry: &Approval) -> Option<String> {
-        self.unrelated(entry)
-            .or_else(|| self.expired(entry.expires))
-            .or_else(|| self.other_diff(entry.diff.as_deref()))
-            .or_else(|| {
-                let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
-                (!covered).then(|| format!("is for {} only", entry.fields.join(", ")))
-            })
+    /// What entries are held against.
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            child: &self.child.id,
+            generation: self.parent.generation,
+            change: self.change,
+            now: self.now,
+        }
     }
 
     fn exception(&self, explanation: &mut Explanation) -> Option<Resolution> {
@@ -291,37 +277,6 @@ impl Passage<'_> {
             }
         }
         self.exception.cloned().map(Resolution::Excepted)
-    }
-
-    /// Whether an entry names this child.
-    fn is_about(&self, entry: &impl Entry) -> bool {
-        let child = &self.child.id;
-        entry.matches(&child.api_version, &child.kind, &child.name)
-    }
-
-    /// Why an entry does not speak of this child at the parent's present generation.
-    fn unrelated(&self, entry: &impl Entry) -> Option<String> {
-        if !self.is_about(entry) {
-            let (api_version, kind, name) = entry.subject();
-            return Some(format!("is for {api_version} {kind} {name}"));
-        }
-        let bound = entry.generation()?;
-        match self.parent.generation {
-            Some(generation) if bound == generation => None,
-            Some(generation) => Some(format!("is for generation {bound}, the parent is at {generation}")),
-            None => Some(format!("is for generation {bound}, the parent has none")),
-        }
-    }
-
-    fn expired(&self, expires: Option<Timestamp>) -> Option<String> {
-        let expires = expires.filter(|expires| self.now >= *expires)?;
-        Some(format!("expired at {expires}"))
-    }
-
-    fn other_diff(&self, diff: Option<&str>) -> Option<String> {
-        let wanted = diff?;
-        let actual = self.change.diff().hash();
-        (wanted != actual).then(|| format!("is for the change {wanted}, this one is {actual}"))
     }
 }
 

@@ -21,7 +21,7 @@
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
 //! | may it happen? | [`gate`], [`policy`] |
-//! | what follows? | [`decision`], [`patch`], [`explain`] |
+//! | what follows? | [`decision`], [`patch`], [`ledger`], [`explain`] |
 //!
 //! ```
 //! use kausality_core::{Facts, Review, Settings, decide};
@@ -51,10 +51,12 @@ pub mod class;
 mod decide;
 pub mod decision;
 mod effect;
+mod entries;
 pub mod explain;
 mod facts;
 pub mod gate;
 pub mod intent;
+pub mod ledger;
 pub mod managers;
 mod mode;
 pub mod patch;

@@ -1,0 +1,127 @@
+//! Approvals and rejections, held against one change.
+
+use jiff::Timestamp;
+use kausality_api::{
+    approval::{Approval, ApprovalMode, Entries, Entry, Rejection},
+    drift::DriftSpec,
+};
+
+use crate::{change::Change, gate::Used, summary::ObjectId};
+
+/// A change, as far as entries speak of it.
+pub(crate) trait Changed {
+    /// Names exactly this change.
+    fn hash(&self) -> String;
+    /// Whether all that changes lies in these fields.
+    fn is_within(&self, fields: &[String]) -> bool;
+}
+
+impl Changed for Change<'_> {
+    fn hash(&self) -> String {
+        self.diff().hash()
+    }
+
+    fn is_within(&self, fields: &[String]) -> bool {
+        let paths = self.diff().changes.iter().map(|change| change.path.to_string());
+        !self.diff().is_empty() && all_within(paths, fields)
+    }
+}
+
+impl Changed for DriftSpec {
+    fn hash(&self) -> String {
+        self.diff.clone()
+    }
+
+    fn is_within(&self, fields: &[String]) -> bool {
+        let paths = self.changes.iter().map(|change| change.path.clone());
+        self.more_changes == 0 && !self.changes.is_empty() && all_within(paths, fields)
+    }
+}
+
+fn all_within(mut paths: impl Iterator<Item = String>, fields: &[String]) -> bool {
+    paths.all(|path| {
+        fields.iter().any(|field| {
+            path.strip_prefix(field.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    })
+}
+
+/// What entries are held against: a change of a child, and its parent as it is now.
+pub(crate) struct Subject<'a> {
+    pub child: &'a ObjectId,
+    /// The parent's generation.
+    pub generation: Option<i64>,
+    pub change: &'a dyn Changed,
+    pub now: Timestamp,
+}
+
+impl Subject<'_> {
+    /// Why an approval does not hold here.
+    pub(crate) fn approval_void(&self, entry: &Approval) -> Option<String> {
+        self.unrelated(entry)
+            .or_else(|| self.expired(entry.expires))
+            .or_else(|| self.other_diff(entry.diff.as_deref()))
+            .or_else(|| {
+                let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
+                (!covered).then(|| format!("is for {} only", entry.fields.join(", ")))
+            })
+    }
+
+    /// Why a rejection does not hold here.
+    pub(crate) fn rejection_void(&self, entry: &Rejection) -> Option<String> {
+        // A generation that cannot be compared does not lift a rejection.
+        let unrelated = self.unrelated(entry).filter(|_| self.generation.is_some() || !self.is_about(entry));
+        unrelated.or_else(|| self.expired(entry.expires)).or_else(|| self.other_diff(entry.diff.as_deref()))
+    }
+
+    /// Whether an entry names this child.
+    fn is_about(&self, entry: &impl Entry) -> bool {
+        entry.matches(&self.child.api_version, &self.child.kind, &self.child.name)
+    }
+
+    /// Why an entry does not speak of this child at the parent's present generation.
+    fn unrelated(&self, entry: &impl Entry) -> Option<String> {
+        if !self.is_about(entry) {
+            let (api_version, kind, name) = entry.subject();
+            return Some(format!("is for {api_version} {kind} {name}"));
+        }
+        let bound = entry.generation()?;
+        match self.generation {
+            Some(generation) if bound == generation => None,
+            Some(generation) => Some(format!("is for generation {bound}, the parent is at {generation}")),
+            None => Some(format!("is for generation {bound}, the parent has none")),
+        }
+    }
+
+    fn expired(&self, expires: Option<Timestamp>) -> Option<String> {
+        let expires = expires.filter(|expires| self.now >= *expires)?;
+        Some(format!("expired at {expires}"))
+    }
+
+    fn other_diff(&self, diff: Option<&str>) -> Option<String> {
+        let wanted = diff?;
+        let actual = self.change.hash();
+        (wanted != actual).then(|| format!("is for the change {wanted}, this one is {actual}"))
+    }
+}
+
+/// The approval to use. Any valid entry will do; one that lasts is taken before one that is used up. `void` hears of those
+/// that do not hold.
+pub(crate) fn best(
+    entries: &Entries<Approval>,
+    subject: &Subject<'_>,
+    mut void: impl FnMut(usize, String),
+) -> Option<Used> {
+    let mut best: Option<Used> = None;
+    for (place, approval) in entries.valid() {
+        if let Some(why) = subject.approval_void(approval) {
+            void(place, why);
+        } else if best.as_ref().is_none_or(|used| used.approval.mode == ApprovalMode::Once)
+            && (best.is_none() || approval.mode != ApprovalMode::Once)
+        {
+            best = Some(Used { approval: approval.clone(), place });
+        }
+    }
+    best
+}

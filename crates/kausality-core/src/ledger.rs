@@ -1,0 +1,192 @@
+//! The ledger: what is entered of a drift, and when that is over.
+
+use jiff::Timestamp;
+use kausality_api::{
+    annotation::{APPROVALS, REJECTIONS},
+    approval::{Approval, Entries, Rejection},
+    drift::{
+        Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
+        FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
+    },
+    text::shorten,
+};
+use kausality_fields::Leaf;
+
+use crate::{
+    change::Drift,
+    entries::{self, Subject},
+    gate::Resolution,
+    summary::{ObjectId, Summary},
+};
+
+/// Characters of a change in a table.
+const MAX_CHANGE: usize = 100;
+/// Characters of a name in a table.
+const MAX_NAME: usize = 80;
+
+/// The entry of a drift that was seen for the first time.
+#[must_use]
+pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
+    let report = &drift.report.spec;
+    let leaf = |leaf: &Leaf| {
+        let text = serde_json::to_string(leaf).unwrap_or_default();
+        shorten(&text, MAX_VALUE)
+    };
+    let owners = |place: usize| drift.owners.get(place);
+    let change = |(place, change): (usize, &kausality_fields::Change)| FieldChange {
+        path: shorten(&change.path.to_string(), MAX_VALUE),
+        old: change.old.as_ref().map(leaf),
+        new: change.new.as_ref().map(leaf),
+        old_owner: owners(place).map(|handover| shorten(&handover.before.to_string(), MAX_NAME)),
+        new_owner: owners(place).map(|handover| shorten(&handover.after.to_string(), MAX_NAME)),
+    };
+    let changes = &drift.diff.changes;
+    let size = |object: &serde_json::Value| object.to_string().len();
+    let fits = report.old_object.as_ref().map_or(0, size) + size(&report.new_object) <= MAX_OBJECTS;
+    let spec = DriftSpec {
+        id: report.id.clone(),
+        parent: report.parent.clone(),
+        parent_intent: drift.parent_intent.to_string(),
+        child: report.child.clone(),
+        request: report.request.clone(),
+        diff: drift.diff.hash(),
+        changes: changes.iter().enumerate().take(MAX_CHANGES).map(change).collect(),
+        more_changes: changes.len().saturating_sub(MAX_CHANGES) as u64,
+        trace: drift.parent_trace.clone(),
+        old_object: report.old_object.clone().filter(|_| fits),
+        new_object: Some(report.new_object.clone()).filter(|_| fits),
+        summary: summary(drift),
+    };
+    let status = DriftStatus {
+        state: state(resolution),
+        count: 1,
+        first_seen: now,
+        last_seen: now,
+        resolution: None,
+        decision: None,
+        deliveries: Vec::new(),
+    };
+    Entry::new(spec, status)
+}
+
+/// What becomes of a drift that was resolved like this.
+#[must_use]
+pub fn state(resolution: &Resolution) -> DriftState {
+    match resolution {
+        Resolution::Rejected => DriftState::Rejected,
+        Resolution::Logged => DriftState::Passed,
+        _ => DriftState::Blocked,
+    }
+}
+
+fn summary(drift: &Drift) -> DriftSummary {
+    let report = &drift.report.spec;
+    let name = |kind: &str, name: &str| shorten(&format!("{kind}/{name}"), MAX_NAME);
+    let fields = match drift.diff.changes.as_slice() {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{} (+{} more)", shorten(&first.to_string(), MAX_CHANGE), rest.len()),
+    };
+    let change = match report.request.operation.as_str() {
+        "CREATE" => "create".to_owned(),
+        "DELETE" => "delete".to_owned(),
+        _ => fields,
+    };
+    DriftSummary {
+        parent: name(&report.parent.kind, &report.parent.name),
+        child: name(&report.child.kind, &report.child.name),
+        actor: short_user(&report.request.user),
+        change: shorten(&change, MAX_CHANGE + 20),
+    }
+}
+
+/// The parent of an entry, as it is now.
+#[derive(Clone, Debug)]
+pub enum ParentNow<'a> {
+    /// It is there.
+    Here(&'a Summary),
+    /// It is gone, or another has its name.
+    Gone,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// Why an open entry is over, if it is. `child_gone`: the child is known to be gone.
+#[must_use]
+pub fn resolution(
+    spec: &DriftSpec,
+    parent: &ParentNow<'_>,
+    child_gone: bool,
+    now: Timestamp,
+) -> Option<DriftResolution> {
+    let over = |reason, by, message: String| Some(DriftResolution { reason, at: now, by, message });
+    let parent = match parent {
+        ParentNow::Here(parent) => parent,
+        ParentNow::Gone => {
+            return over(ResolutionReason::ParentGone, None, "the parent is gone".to_owned());
+        }
+        ParentNow::Unknown => return None,
+    };
+    if parent.intent.to_string() != spec.parent_intent {
+        let message = "the parent's intent has changed: it is no drift any more".to_owned();
+        return over(ResolutionReason::ParentChanged, None, message);
+    }
+    if let Some(approval) = approval(spec, parent, now) {
+        let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        let message = format!("approved ({}){why}", approval.mode.as_str());
+        return over(ResolutionReason::Approved, approval.by, shorten(&message, MAX_VALUE));
+    }
+    // What was to be created was never there.
+    if child_gone && spec.request.operation != "CREATE" {
+        return over(ResolutionReason::ChildGone, None, "the child is gone".to_owned());
+    }
+    None
+}
+
+/// What a person has decided about an entry, as its parent says.
+#[must_use]
+pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<DriftDecision> {
+    if let Some(rejection) = rejection(spec, parent, now) {
+        return Some(DriftDecision {
+            action: "reject".to_owned(),
+            mode: None,
+            by: rejection.by,
+            at: now,
+            reason: Some(shorten(&rejection.reason, MAX_VALUE)),
+        });
+    }
+    approval(spec, parent, now).map(|approval| DriftDecision {
+        action: "approve".to_owned(),
+        mode: Some(approval.mode),
+        by: approval.by,
+        at: now,
+        reason: approval.reason.map(|reason| shorten(&reason, MAX_VALUE)),
+    })
+}
+
+/// The approval on the parent that covers an entry. None does if anything rejects it.
+fn approval(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Approval> {
+    if rejection(spec, parent, now).is_some() {
+        return None;
+    }
+    let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS)?);
+    let child = child(spec);
+    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
+    entries::best(&entries, &subject, |_, _| {}).map(|used| used.approval)
+}
+
+fn rejection(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Rejection> {
+    let entries = Entries::<Rejection>::decode(parent.annotation(REJECTIONS)?);
+    let child = child(spec);
+    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
+    entries.valid().find(|(_, entry)| subject.rejection_void(entry).is_none()).map(|(_, entry)| entry.clone())
+}
+
+fn child(spec: &DriftSpec) -> ObjectId {
+    ObjectId {
+        api_version: spec.child.api_version.clone(),
+        kind: spec.child.kind.clone(),
+        namespace: spec.child.namespace.clone(),
+        name: spec.child.name.clone(),
+    }
+}
