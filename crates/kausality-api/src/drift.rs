@@ -15,6 +15,8 @@ use crate::{
     trace::Trace,
 };
 
+pub mod cause;
+
 /// How many changes of fields an entry holds.
 pub const MAX_CHANGES: usize = 100;
 
