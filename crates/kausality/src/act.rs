@@ -16,7 +16,7 @@ use kausality_api::{
     text::{plain, shorten},
 };
 use kausality_cluster::{Cluster, Kind, Kinds, UnknownKind};
-use kausality_core::{Summary, review::Object};
+use kausality_core::{Summary, review::Object, summary::ObjectId};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
@@ -25,7 +25,8 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    ledger::{Ledger, within},
+    ledger::{Ledger, refused, within},
+    output::program,
     target::{Target, api},
 };
 
@@ -224,7 +225,7 @@ impl Editor {
                     kept(parent, &edits, &stored)?;
                     return Ok((outcome, stored));
                 }
-                Err(error) if is_conflict(&error) => tokio::time::sleep(PAUSE * attempt).await,
+                Err(error) if refused(&error) == Some(409) => tokio::time::sleep(PAUSE * attempt).await,
                 Err(error) => return Err(error.context(format!("cannot write to {parent}"))),
             }
         }
@@ -278,6 +279,13 @@ fn summarise(object: &DynamicObject, kind: &Kind) -> Result<Summary> {
     Ok(Summary::of(&object))
 }
 
+/// The command that removes all decisions from a parent, whatever they are.
+pub(crate) fn remedy(parent: &Summary) -> String {
+    let ObjectId { kind, namespace, name, .. } = &parent.id;
+    let place = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+    format!("`{} unapprove {}/{name}{place} --all`", program(), kind.to_lowercase())
+}
+
 /// Annotations to write; those without a value go.
 type Edits = BTreeMap<String, Option<String>>;
 
@@ -321,6 +329,5 @@ fn ungenerated(text: &str) -> serde_json::Value {
     value
 }
 
-fn is_conflict(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 409)
-}
+#[cfg(test)]
+mod tests;

@@ -14,10 +14,9 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over},
+    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over, remedy},
     connect::Connection,
     ledger::Entry,
-    output::program,
     span,
 };
 
@@ -165,7 +164,7 @@ impl Deed for Approving {
         let approval = self.entry(parent, [&spec.child.api_version, &spec.child.kind, &spec.child.name])?;
         let approval = Approval { diff: self.exact.then(|| spec.diff.clone()), ..approval };
         if !self.add(parent, &approval)? {
-            done.what = format!("is approved already {}", duration(self.mode));
+            done.what = format!("is already approved {}", duration(self.mode));
         }
         // An approval that does not hold would only look like one.
         let standing = Standing::of(spec, parent, now);
@@ -204,11 +203,9 @@ impl Approving {
         let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS).unwrap_or("[]"));
         if !entries.is_list() {
             return Err(format!(
-                "{APPROVALS} of {} is no JSON list: correct it, or remove it with `{} unapprove {}/{} --all`",
+                "{APPROVALS} of {} is no JSON list: correct it, or remove it with {}",
                 parent.id,
-                program(),
-                parent.id.kind.to_lowercase(),
-                parent.id.name
+                remedy(parent)
             ));
         }
         let says = |entry: &Approval| Approval { by: None, reason: None, ..entry.clone() };
@@ -224,11 +221,9 @@ impl Approving {
         if let Some(fault) = standing.rejection_faults.first() {
             return Err(format!(
                 "rejections on {} that cannot be understood block every drift ({fault}): correct {REJECTIONS}, or remove \
-                 all entries with `{} unapprove {}/{} --all`",
+                 all entries with {}",
                 parent.id,
-                program(),
-                parent.id.kind.to_lowercase(),
-                parent.id.name
+                remedy(parent)
             ));
         }
         let Some(rejection) = standing.rejection() else { return Ok(None) };

@@ -15,9 +15,12 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
+use serde::Deserialize as _;
 use serde_json::Value;
 
 mod filter;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub(crate) mod reasons;
 mod reference;
 
@@ -105,8 +108,6 @@ impl Entry {
         plain(&format!("{kind}/{}", self.drift.metadata.name)).into_owned()
     }
 }
-
-use serde::Deserialize as _;
 
 /// The ledger of a cluster.
 pub(crate) struct Ledger {
@@ -232,33 +233,48 @@ impl Ledger {
     }
 }
 
+/// The API server says no.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Refusal {
+    code: u16,
+    message: String,
+}
+
 /// Waits for an answer, but not for ever.
 pub(crate) async fn within<T>(what: &str, answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
     let answer = tokio::time::timeout(DEADLINE, answer).await;
     let seconds = DEADLINE.as_secs();
-    answer.with_context(|| format!("{what}: no answer within {seconds} s"))?.context(what.to_owned())
+    let answer = answer.with_context(|| format!("{what}: no answer within {seconds} s"))?;
+    let answer = answer.map_err(|error| match error {
+        // Its own text would say everything twice.
+        kube::Error::Api(status) => Refusal { code: status.code, message: status.message.clone() }.into(),
+        error => anyhow::Error::from(error),
+    });
+    answer.context(what.to_owned())
+}
+
+/// The HTTP code with which the API server says no, if it does.
+pub(crate) fn refused(error: &anyhow::Error) -> Option<u16> {
+    error.downcast_ref::<Refusal>().map(|refusal| refusal.code)
 }
 
 /// What to do about a list that was not given.
 fn explained(error: anyhow::Error, scope: &Scope, resource: &ApiResource) -> anyhow::Error {
     let plural = &resource.plural;
-    let code = match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => status.code,
-        _ => 0,
-    };
-    match code {
-        404 => anyhow::anyhow!(
+    match refused(&error) {
+        Some(404) => anyhow::anyhow!(
             "this cluster has no {plural}.{GROUP}: is Kausality installed? `{} doctor` tells",
             crate::output::program()
         ),
-        403 => {
+        Some(403) => {
             let hint = match scope {
                 Scope::Everywhere => ", or name a namespace with -n",
                 _ => "",
             };
-            error.context(format!(
+            anyhow::anyhow!(
                 "you may not list {plural} {scope}: ask for the verb \"list\" on \"{plural}\" of {GROUP}{hint}"
-            ))
+            )
         }
         _ => error,
     }

@@ -125,7 +125,10 @@ impl Table {
     }
 
     fn width(&self, column: usize) -> usize {
-        let texts = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
+        // What ends a row early needs no room: nothing stands after it.
+        let ends = |row: &&Vec<Cell>| row.len() > column + 1 || row.len() == self.header.len();
+        let cells = self.rows.iter().filter(ends).filter_map(|row| row.get(column));
+        let texts = cells.map(|cell| cell.text.chars().count());
         let header = self.header.get(column).map_or(0, |text| text.len());
         texts.max().unwrap_or_default().max(header)
     }

@@ -10,7 +10,7 @@ use kausality_api::{
     API_VERSION, GROUP,
     mode::Mode,
     policy::{KausalitySpec, Settle},
-    selector::LabelSelector,
+    selector::{LabelSelector, Operator, Requirement},
     status::KausalityStatus,
     text::{plain, shorten},
 };
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     connect::Connection,
-    ledger::within,
+    ledger::{refused, within},
     live::age,
     output::{self, Cell, ListOutput, Table, program},
 };
@@ -86,8 +86,8 @@ impl Policies {
         let client = self.connection.client("policies").await?;
         let api: Api<DynamicObject> = Api::all_with(client, &resource);
         let found = within("cannot list policies", api.list(&ListParams::default())).await;
-        let found = found.map_err(|error| match error.downcast_ref::<kube::Error>() {
-            Some(kube::Error::Api(status)) if status.code == 404 => anyhow::anyhow!(
+        let found = found.map_err(|error| match refused(&error) {
+            Some(404) => anyhow::anyhow!(
                 "this cluster has no kausalities.{GROUP}: is Kausality installed? `{} doctor` tells",
                 program()
             ),
@@ -212,12 +212,13 @@ fn namespaces(spec: &KausalitySpec) -> String {
 fn selector(selector: &LabelSelector) -> String {
     let mut parts: Vec<String> =
         selector.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    parts.extend(selector.match_expressions.iter().map(|expression| {
-        let operator = serde_json::to_value(expression.operator).unwrap_or_default();
-        let operator = operator.as_str().unwrap_or_default().to_lowercase();
-        match expression.values.as_slice() {
-            [] => format!("{} {operator}", expression.key),
-            values => format!("{} {operator} ({})", expression.key, values.join(",")),
+    parts.extend(selector.match_expressions.iter().map(|Requirement { key, operator, values }| {
+        let values = values.join(",");
+        match operator {
+            Operator::In => format!("{key} in ({values})"),
+            Operator::NotIn => format!("{key} notin ({values})"),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("!{key}"),
         }
     }));
     if parts.is_empty() { "all".to_owned() } else { parts.join(",") }

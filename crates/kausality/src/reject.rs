@@ -12,11 +12,10 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over},
+    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over, remedy},
     approve::reason,
     connect::Connection,
     ledger::Entry,
-    output::program,
     span,
 };
 
@@ -120,12 +119,9 @@ impl Deed for Rejecting {
         let entries = Entries::<Rejection>::decode(parent.annotation(REJECTIONS).unwrap_or("[]"));
         if !entries.is_list() {
             return Err(format!(
-                "{REJECTIONS} of {} is no JSON list, and blocks every drift as it is: correct it, or remove it with \
-                 `{} unapprove {}/{} --all`",
+                "{REJECTIONS} of {} is no JSON list, and blocks every drift as it is: correct it, or remove it with {}",
                 parent.id,
-                program(),
-                parent.id.kind.to_lowercase(),
-                parent.id.name
+                remedy(parent)
             ));
         }
         let says = |entry: &Rejection| Rejection { by: None, ..entry.clone() };

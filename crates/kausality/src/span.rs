@@ -63,8 +63,12 @@ fn after(text: &str, now: Timestamp) -> Result<Timestamp> {
 
 /// The time, to the second: fractions help nobody who reads an annotation.
 pub(crate) fn now() -> Timestamp {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
+    to_second(Timestamp::now())
+}
+
+/// A time without what is less than a second.
+pub(crate) fn to_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

@@ -179,7 +179,8 @@ impl Deed for Unapproving {
         let wide = approvals.wide + rejections.wide;
         if wide > 0 {
             let entries = entries_of(wide);
-            let note = format!("{entries} about other children too, by *, stay: say --all to remove them");
+            let note =
+                format!("{entries} about other children too, by *, left in place: say --all to remove");
             done.notes.push(plain(&note).into_owned());
         }
         Ok(done)

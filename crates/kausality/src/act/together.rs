@@ -132,7 +132,7 @@ async fn try_out(
 }
 
 /// Decides about drifts of one parent, one after the other: each sees what became of those before.
-fn apply(deed: &dyn Deed, parent: &mut Summary, entries: &[&Entry]) -> Vec<Result<Done, String>> {
+pub(super) fn apply(deed: &dyn Deed, parent: &mut Summary, entries: &[&Entry]) -> Vec<Result<Done, String>> {
     let now = span::now();
     let one = |entry: &&Entry| {
         if deed.needs_open() {
@@ -181,7 +181,10 @@ pub(crate) fn over(entry: &Entry) -> Option<String> {
     if status.state != DriftState::Resolved {
         return None;
     }
-    let why = status.resolution.as_ref().map(|it| format!(" ({} at {})", it.reason.as_str(), it.at));
+    let why = status
+        .resolution
+        .as_ref()
+        .map(|it| format!(" ({} at {})", it.reason.as_str(), span::to_second(it.at)));
     Some(format!("it is resolved already{}", why.unwrap_or_default()))
 }
 

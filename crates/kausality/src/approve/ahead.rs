@@ -34,7 +34,7 @@ pub(super) async fn approve(
         })
         .await?;
     let (kind, name, note) = (&of.kind, &child.name, acting.dry_run.note());
-    let what = if added { "approved" } else { "is approved already" };
+    let what = if added { "approved" } else { "is already approved" };
     let how = duration(deed.mode);
     writeln!(out, "{kind}/{name} {what} {how}, ahead of any drift, by {parent}{note}")
         .context("cannot write")?;

@@ -16,7 +16,10 @@ use kausality_core::{
 use serde::Serialize;
 
 use super::Ledger;
-use crate::act::{Live, ParentName};
+use crate::{
+    act::{Live, ParentName},
+    span,
+};
 
 /// The parent of a drift, as it is now.
 #[derive(Debug)]
@@ -113,11 +116,8 @@ pub(crate) fn why_drift(drift: &Drift) -> Vec<Step> {
     };
     let origin = spec.trace.as_ref().and_then(|trace| trace.hops().first());
     let origin = origin.map(|hop| {
-        format!(
-            "{} last asked for something, at {}, and nobody since",
-            shorten(&hop.user, 100),
-            hop.timestamp
-        )
+        let at = span::to_second(hop.timestamp);
+        format!("{} last asked for something, at {at}, and nobody since", shorten(&hop.user, 100))
     });
     let intent = format!("its intent is unchanged ({})", spec.parent_intent);
     vec![

@@ -7,7 +7,7 @@ use kausality_api::{
     trace::Hop,
 };
 
-use crate::live::age_of;
+use crate::{live::age_of, span::to_second};
 
 /// Characters of a label's value, and of who approved.
 const MAX_TEXT: usize = 100;
@@ -45,5 +45,5 @@ pub(crate) fn deed(hop: &Hop, now: Timestamp) -> String {
 
 /// `5m ago (2026-01-25T12:00:00Z)`.
 pub(crate) fn when(time: Timestamp, now: Timestamp) -> String {
-    format!("{} ago ({time})", age_of(time, now))
+    format!("{} ago ({})", age_of(time, now), to_second(time))
 }
