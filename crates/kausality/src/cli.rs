@@ -85,7 +85,7 @@ impl Cli {
     #[must_use]
     pub fn failure(&self) -> u8 {
         match &self.command {
-            Command::Why(why) if why.is_recorded() => 2,
+            Command::Why(why) => 2 - u8::from(why.is_about_drift()),
             Command::Drifts(_)
             | Command::Show(_)
             | Command::Approve(_)
@@ -97,7 +97,6 @@ impl Cli {
             | Command::Unsnooze(_)
             | Command::Trace(_)
             | Command::Policies(_)
-            | Command::Why(_)
             | Command::Completions(_)
             | Command::Man(_) => 1,
             _ => 2,

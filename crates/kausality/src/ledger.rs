@@ -25,7 +25,7 @@ pub(crate) mod reasons;
 mod reference;
 
 pub(crate) use filter::{Filter, Selection};
-pub(crate) use reference::{ObjectName, Reference, Wanted};
+pub(crate) use reference::{NamedObject, ObjectName, Reference, Wanted};
 
 /// How long one answer of the API server may take.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ mod progress;
 mod server;
 mod types;
 
-use progress::Progress;
+pub(crate) use progress::Progress;
 pub(crate) use server::{Failure, Force, Server};
 pub(crate) use types::{KindType, Types};
 

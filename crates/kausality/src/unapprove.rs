@@ -16,9 +16,9 @@ use kausality_core::{
 };
 
 use crate::{
-    act::{Acting, Deed, Done, Editor, act_on_drifts},
+    act::{Acting, Deed, Done, DryRun, Editor, act_on_drifts, confirmed},
     connect::Connection,
-    ledger::{Entry, ObjectName, Place, Reference},
+    ledger::{Entry, NamedObject, ObjectName, Place, Reference},
     output::count,
 };
 
@@ -74,35 +74,44 @@ impl Unapprove {
         if !parents.is_empty() && !self.all && self.child.is_none() {
             bail!("which entries of {}? Name a child with --child, or say --all", self.names.join(", "));
         }
+        // Nothing is done before it is clear that all of it may be.
+        for parent in &parents {
+            editor.may_decide(&parent.namespace).await?;
+        }
         let mut code = ExitCode::SUCCESS;
         let out = &mut anstream::stdout();
         if !entries.is_empty() {
             let deed = Unapproving { all: self.all };
             code = act_on_drifts(&editor, &deed, &entries, &self.acting, out).await?;
         }
-        for parent in &parents {
-            editor.may_decide(&parent.namespace).await?;
+        let deeds: Vec<String> = parents.iter().map(|parent| format!("unapprove {parent}")).collect();
+        if self.acting.dry_run == DryRun::None && !confirmed(&deeds, self.acting.yes)? {
+            anstream::eprintln!("Nothing was done to them.");
+            return Ok(ExitCode::from(1));
         }
         let child = match &self.child {
             Some(child) if !self.all => Some(child.clone().resolve(editor.kinds()).await?),
             _ => None,
         };
         for parent in &parents {
-            let edit = |summary: &mut Summary| {
-                let Some(child) = &child else { return Ok(clear(summary)) };
-                let names_it = |(_, kind, name): (&str, &str, &str)| {
-                    kind.eq_ignore_ascii_case(&child.kind) && name == child.name
-                };
-                Ok(remove::<Approval>(summary, APPROVALS, |entry| names_it(entry.subject()))
-                    + remove::<Rejection>(summary, REJECTIONS, |entry| names_it(entry.subject())))
-            };
+            let edit = |summary: &mut Summary| Ok(take_back(summary, child.as_ref()));
             let (removed, _) = editor.edit(parent, self.acting.dry_run, edit).await?;
-            let what =
-                if removed == 0 { "has none".to_owned() } else { format!("lost {}", entries_of(removed)) };
+            let what = match removed {
+                0 => "has none".to_owned(),
+                removed => format!("lost {}", entries_of(removed)),
+            };
             writeln!(out, "{parent} {what}{}", self.acting.dry_run.note()).context("cannot write")?;
         }
         Ok(code)
     }
+}
+
+/// Removes the entries about a child, or all. Tells how many.
+fn take_back(parent: &mut Summary, child: Option<&NamedObject>) -> usize {
+    let Some(child) = child else { return clear(parent) };
+    let names_it = |(api_version, kind, name): (&str, &str, &str)| child.is(api_version, kind, name);
+    remove::<Approval>(parent, APPROVALS, |entry| names_it(entry.subject()))
+        + remove::<Rejection>(parent, REJECTIONS, |entry| names_it(entry.subject()))
 }
 
 fn entries_of(number: usize) -> String {

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -70,7 +70,7 @@ impl Why {
         let [file] = self.recording.files() else {
             bail!("name one drift; or, of recorded requests, the line with --line");
         };
-        if file == Path::new("-") || file.exists() {
+        if !self.is_about_drift() {
             let file = file.display();
             bail!("{file} is a file: say which line of it with --line; a drift can be named drift/ID");
         }
@@ -79,9 +79,10 @@ impl Why {
         runtime.block_on(drift::explain(name, &self.place, &self.connection, self.output))
     }
 
-    /// Whether it is about a recording.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.line.is_some()
+    /// Whether a drift is asked about, and not a recording.
+    pub(crate) fn is_about_drift(&self) -> bool {
+        let named = |file: &PathBuf| file != Path::new("-") && !file.exists();
+        self.line.is_none() && matches!(self.recording.files(), [file] if named(file))
     }
 
     /// Explains a recorded request.

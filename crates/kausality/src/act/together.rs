@@ -1,6 +1,10 @@
 //! One decision about many drifts: parent by parent, each in one write.
 
-use std::{collections::BTreeMap, io::Write, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -8,7 +12,7 @@ use kausality_api::{drift::DriftState, text::plain};
 use kausality_core::Summary;
 
 use super::{Acting, DryRun, Editor, ParentName, confirmed};
-use crate::{ledger::Entry, span};
+use crate::{ledger::Entry, live::Progress, span};
 
 /// What a command does about a drift.
 pub(crate) trait Deed {
@@ -52,15 +56,16 @@ pub(crate) async fn act_on_drifts(
     for entry in entries {
         by_parent.entry(ParentName::from(&entry.drift.spec.parent)).or_default().push(entry);
     }
-    let mut namespaces: Vec<&str> = by_parent.keys().map(|parent| parent.namespace.as_str()).collect();
-    namespaces.dedup();
+    let namespaces: BTreeSet<&str> = by_parent.keys().map(|parent| parent.namespace.as_str()).collect();
     for namespace in namespaces {
         editor.may_decide(namespace).await?;
     }
 
     let mut failed = false;
     let (mut possible, mut deeds) = (Vec::new(), Vec::new());
-    for (parent, entries) in by_parent {
+    let mut progress = Progress::new(by_parent.len());
+    for (done, (parent, entries)) in by_parent.into_iter().enumerate() {
+        progress.at(done);
         let trials = try_out(editor, deed, &parent, &entries).await;
         let mut left = Vec::new();
         for (entry, trial) in entries.into_iter().zip(trials) {
@@ -79,6 +84,7 @@ pub(crate) async fn act_on_drifts(
             possible.push((parent, left));
         }
     }
+    drop(progress);
     if deeds.is_empty() {
         return Ok(ExitCode::from(1));
     }

@@ -98,7 +98,8 @@ pub(crate) struct NamedObject {
 }
 
 impl NamedObject {
-    fn is(&self, api_version: &str, kind: &str, name: &str) -> bool {
+    /// Whether it is this object.
+    pub(crate) fn is(&self, api_version: &str, kind: &str, name: &str) -> bool {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         self.name == name
             && self.kind.eq_ignore_ascii_case(kind)

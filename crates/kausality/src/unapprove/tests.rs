@@ -47,3 +47,20 @@ fn everything_of_a_parent_goes_whatever_it_is() {
     assert_eq!(clear(&mut parent), 3);
     assert_eq!((parent.annotation(APPROVALS), parent.annotation(REJECTIONS)), (None, None));
 }
+
+#[test]
+fn entries_about_one_child_of_a_parent_go() {
+    let mut other_group = approval("south-1");
+    other_group["apiVersion"] = json!("hotel.io/v1");
+    let approvals = json!([approval("south-1"), approval("south-2"), other_group]);
+    let child = |group: Option<&str>| NamedObject {
+        kind: "Bed".into(),
+        group: group.map(str::to_owned),
+        name: "south-1".into(),
+    };
+    let mut parent = garden(&json!({APPROVALS: approvals.to_string()}));
+    assert_eq!(take_back(&mut parent, Some(&child(Some("garden.io")))), 1);
+    assert_eq!(take_back(&mut parent, Some(&child(None))), 1);
+    assert_eq!(take_back(&mut parent, Some(&child(None))), 0);
+    assert_eq!(parent.annotation(APPROVALS).unwrap(), json!([approval("south-2")]).to_string());
+}

@@ -141,6 +141,9 @@ async fn a_parent_loses_entries_of_a_child_or_all() {
     let broken = json!({"metadata": {"annotations": {"kausality.io/rejections": "oops"}}});
     stage.patch(&format!("{GARDENS}/south"), &broken).await;
     stage.golden("approve-broken", &["approve", "aaa1", "-n", "park", "--force"]);
+    let both = ["unapprove", "garden/south", "garden/north", "--all", "-n", "park"];
+    stage.golden("unapprove-several-unasked", &both);
+    assert_ne!(stage.annotation("south", "approvals").await, Value::Null);
     stage.golden("unapprove-all", &["unapprove", "garden/south", "--all", "-n", "park"]);
     assert_eq!(stage.annotation("south", "rejections").await, Value::Null);
     assert_eq!(stage.annotation("south", "approvals").await, Value::Null);

@@ -5,6 +5,7 @@
 
 mod conflicts;
 mod decisions;
+mod documentation;
 mod effect;
 mod lists;
 mod pages;

@@ -60,6 +60,18 @@ async fn a_misuse_exits_with_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_recording_needs_a_line_and_a_drift_a_name() {
+    let stage = Stage::new().await;
+    for (name, arguments, code) in [
+        ("why-of-a-file", &["why", "Cargo.toml"][..], 2),
+        ("why-of-several", &["why", "aaa1", "aaa2"], 2),
+        ("why-of-nothing", &["why", "aaa1"], 1),
+    ] {
+        assert_eq!(stage.golden(name, arguments).code, code, "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drift_that_is_not_any_more_what_it_was_is_not_decided() {
     let stage = Stage::new().await;
     let south = stage.garden("south", &json!({})).await;
