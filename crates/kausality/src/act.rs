@@ -38,7 +38,7 @@ mod together;
 pub(crate) use choice::Choice;
 pub(crate) use confirm::confirmed;
 pub(crate) use parents::{ParentChange, Parents};
-pub(crate) use together::{Deed, Done, act_on_drifts, over};
+pub(crate) use together::{Deed, Done, Needs, act_on_drifts};
 
 /// How often an edit is tried while others write to the same object.
 const ATTEMPTS: u32 = 10;

@@ -14,7 +14,7 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over, remedy},
+    act::{Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
     connect::Connection,
     ledger::Entry,
     span,
@@ -149,14 +149,11 @@ impl Deed for Approving {
         "approve"
     }
 
-    fn needs_open(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        if self.force { Needs::Current } else { Needs::Open }
     }
 
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {
-        if let Some(over) = over(entry).filter(|_| !self.force) {
-            return Err(format!("{over}: say --force to approve it all the same"));
-        }
         let spec = &entry.drift.spec;
         let mut done = Done::new(format!("approved {}", duration(self.mode)));
         let standing = Standing::of(spec, parent, now);

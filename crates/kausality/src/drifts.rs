@@ -89,23 +89,8 @@ impl Drifts {
         if self.names.is_empty() {
             return Ok(entries.into_iter().filter(|entry| selection.has(&entry.drift)).collect());
         }
-        let mut found: Vec<Entry> = Vec::new();
-        for wanted in self.wanted(ledger).await? {
-            // Who names a drift wants to see it, be it over or not.
-            let by_id = matches!(wanted, Wanted::Id(_));
-            let meant = match &wanted {
-                Wanted::Id(_) => ledger.meant(scope, entries.clone(), &wanted).await?,
-                Wanted::Object(_) => wanted.find(entries.clone())?,
-            };
-            for entry in meant {
-                let shown =
-                    if by_id { selection.would_have(&entry.drift) } else { selection.has(&entry.drift) };
-                if shown && !found.iter().any(|known| known.drift.metadata == entry.drift.metadata) {
-                    found.push(entry);
-                }
-            }
-        }
-        Ok(found)
+        let found = ledger.named(&self.names, scope, &entries, &selection).await?;
+        Ok(found.into_iter().flat_map(|(_, found)| found).collect())
     }
 
     async fn wanted(&self, ledger: &Ledger) -> Result<Vec<Wanted>> {

@@ -4,11 +4,15 @@
 //!  Place (-n, -A, --cluster) ──▶ Ledger::read ──▶ Entries ──▶ Filter, Reference ──▶ the drifts that are meant
 //! ```
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use kausality_api::{API_VERSION, GROUP, drift::Drift, text::plain};
+use kausality_api::{
+    API_VERSION, GROUP,
+    drift::{Drift, cause::DriftKey},
+    text::plain,
+};
 use kausality_cluster::Kinds;
 use kube::{
     Api, Client,
@@ -214,6 +218,40 @@ impl Ledger {
             }
             (None, _) => bail!("there is no drift of {name:?} {scope}"),
         }
+    }
+
+    /// For each name the drifts that it means, among these and as they are selected. Who names a drift by its id means it
+    /// even if it is over; no drift is found twice.
+    ///
+    /// # Errors
+    /// If an id means nothing or too much.
+    pub(crate) async fn named<'a>(
+        &self,
+        names: &'a [String],
+        scope: &Scope,
+        entries: &[Entry],
+        selection: &Selection,
+    ) -> Result<Vec<(&'a str, Vec<Entry>)>> {
+        let mut known = BTreeSet::new();
+        let mut all = Vec::new();
+        for name in names {
+            let wanted = Reference::parse(name)?.resolve(&self.kinds).await?;
+            let mut found = match &wanted {
+                Wanted::Id(_) => self.meant(scope, entries.to_vec(), &wanted).await?,
+                Wanted::Object(_) => wanted.find(entries.to_vec())?,
+            };
+            found.retain(|Entry { drift, .. }| match &wanted {
+                Wanted::Id(_) => selection.would_have(drift),
+                Wanted::Object(_) => selection.has(drift),
+            });
+            let is_any = !found.is_empty();
+            found.retain(|entry| known.insert(DriftKey::of(&entry.drift)));
+            if is_any && found.is_empty() {
+                continue;
+            }
+            all.push((name.as_str(), found));
+        }
+        Ok(all)
     }
 
     /// The drifts that a reference means. An id is looked for among those without a namespace, too.

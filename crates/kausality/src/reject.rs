@@ -12,7 +12,7 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over, remedy},
+    act::{Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
     approve::reason,
     connect::Connection,
     ledger::Entry,
@@ -97,14 +97,11 @@ impl Deed for Rejecting {
         "reject"
     }
 
-    fn needs_open(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        if self.force { Needs::Current } else { Needs::Open }
     }
 
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {
-        if let Some(over) = over(entry).filter(|_| !self.force) {
-            return Err(format!("{over}: say --force to reject it all the same"));
-        }
         let spec = &entry.drift.spec;
         let rejection = Rejection {
             api_version: spec.child.api_version.clone(),

@@ -16,7 +16,7 @@ use kausality_core::{
 };
 
 use crate::{
-    act::{Acting, Deed, Done, DryRun, Editor, act_on_drifts, confirmed},
+    act::{Acting, Deed, Done, DryRun, Editor, Needs, act_on_drifts, confirmed},
     connect::Connection,
     ledger::{Entry, NamedObject, ObjectName, Place, Reference},
     output::count,
@@ -160,8 +160,8 @@ impl Deed for Unapproving {
         "unapprove"
     }
 
-    fn needs_open(&self) -> bool {
-        false
+    fn needs(&self) -> Needs {
+        Needs::Parent
     }
 
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::Editor;
 use crate::{
-    ledger::{Entry, Filter, Place, Reference},
+    ledger::{Entry, Filter, Place},
     span,
 };
 
@@ -31,9 +31,18 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Whether nothing but a child and its parent is named, so that there need not be a drift yet.
+    /// Whether nothing but a child and its parent is named, so that there need not be a drift yet. Whoever says anything
+    /// about drifts means one.
     pub(crate) fn names_child_and_parent(&self) -> bool {
-        self.names.is_empty() && self.filter.child.is_some() && self.filter.parent.is_some()
+        let Filter { selector, state, parent, child, actor, since } = &self.filter;
+        let about_drifts = !self.names.is_empty()
+            || self.all
+            || self.place.all_namespaces
+            || selector.is_some()
+            || !state.is_empty()
+            || actor.is_some()
+            || since.is_some();
+        child.is_some() && parent.is_some() && !about_drifts
     }
 
     /// The drifts that are meant: those that are named, be they over or not, and open ones of objects that are named; all
@@ -49,28 +58,14 @@ impl Choice {
         if self.names.is_empty() {
             return Ok(entries.into_iter().filter(|entry| selection.has(&entry.drift)).collect());
         }
-        let mut found: Vec<Entry> = Vec::new();
-        for name in &self.names {
-            let reference = Reference::parse(name)?;
-            let by_id = matches!(reference, Reference::Id(_));
-            let wanted = reference.resolve(&ledger.kinds).await?;
-            let mut meant = ledger.meant(&scope, entries.clone(), &wanted).await?;
-            meant.retain(|entry| {
-                if by_id { selection.would_have(&entry.drift) } else { selection.has(&entry.drift) }
-            });
-            if meant.is_empty() {
-                bail!("no open drift of {name:?} is as the filters say");
+        let mut all = Vec::new();
+        for (name, found) in ledger.named(&self.names, &scope, &entries, &selection).await? {
+            if found.is_empty() {
+                let filters = if self.filter.is_any() { " that is as the filters say" } else { "" };
+                bail!("there is no open drift of {name:?} {scope}{filters}");
             }
-            for entry in meant {
-                let is_new = |found: &Entry| {
-                    found.drift.metadata.name != entry.drift.metadata.name
-                        || found.drift.metadata.namespace != entry.drift.metadata.namespace
-                };
-                if found.iter().all(is_new) {
-                    found.push(entry);
-                }
-            }
+            all.extend(found);
         }
-        Ok(found)
+        Ok(all)
     }
 }

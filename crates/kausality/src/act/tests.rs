@@ -1,7 +1,10 @@
 use serde_json::json;
 
-use super::{together::Done, *};
-use crate::ledger::fixture::{garden, parent};
+use super::*;
+use crate::ledger::{
+    Entry,
+    fixture::{drift, garden, parent},
+};
 
 #[test]
 fn only_what_differs_is_written() {
@@ -39,38 +42,50 @@ fn what_the_cluster_puts_back_is_noticed() {
 }
 
 /// A deed that is never refused for what it does itself.
-struct Nod {
-    needs_open: bool,
-}
+struct Nod(Needs);
 
 impl Deed for Nod {
     fn verb(&self) -> &'static str {
         "nod at"
     }
 
-    fn needs_open(&self) -> bool {
-        self.needs_open
+    fn needs(&self) -> Needs {
+        self.0
     }
 
-    fn apply(&self, _: &mut Summary, _: &crate::ledger::Entry, _: jiff::Timestamp) -> Result<Done, String> {
+    fn apply(&self, _: &mut Summary, _: &Entry, _: jiff::Timestamp) -> Result<Done, String> {
         Ok(Done::new("nodded at"))
     }
 }
 
+fn nod(needs: Needs, parent: &Summary, entry: &Entry) -> Result<Done, String> {
+    together::apply(&Nod(needs), &mut parent.clone(), &[entry]).remove(0)
+}
+
 #[test]
 fn a_drift_must_still_be_about_its_parent_as_it_is() {
-    let entry = crate::ledger::fixture::drift(&json!({}));
-    let nod = |parent: &mut Summary, needs_open: bool| {
-        together::apply(&Nod { needs_open }, parent, &[&entry]).remove(0)
-    };
-    assert!(nod(&mut garden(&json!({})), true).is_ok());
+    let entry = drift(&json!({}));
+    assert!(nod(Needs::Open, &garden(&json!({})), &entry).is_ok());
     let mut other = garden(&json!({}));
     other.uid = "another".into();
-    assert!(nod(&mut other, false).unwrap_err().contains("another Garden park/south has its name"));
-    let mut changed = parent(&json!({}), &json!({"flowers": "tulips"}));
-    assert!(nod(&mut changed, true).unwrap_err().contains("this drift has expired"));
-    assert!(nod(&mut changed, false).is_ok(), "entries can be taken back all the same");
+    let why = nod(Needs::Parent, &other, &entry).unwrap_err();
+    assert!(why.contains("another Garden park/south has its name"), "{why}");
+    let changed = parent(&json!({}), &json!({"flowers": "tulips"}));
+    assert!(nod(Needs::Current, &changed, &entry).unwrap_err().contains("this drift has expired"));
+    assert!(nod(Needs::Parent, &changed, &entry).is_ok(), "entries can be taken back all the same");
     let mut deleting = garden(&json!({}));
     deleting.deleting = true;
-    assert!(nod(&mut deleting, true).unwrap_err().contains("is being deleted"));
+    assert!(nod(Needs::Current, &deleting, &entry).unwrap_err().contains("is being deleted"));
+}
+
+#[test]
+fn what_is_over_needs_force() {
+    let resolved = drift(&json!({"status": {"state": "Resolved",
+        "resolution": {"reason": "ChildGone", "at": "2026-01-25T11:59:30.5Z"}}}));
+    let parent = garden(&json!({}));
+    assert_eq!(
+        nod(Needs::Open, &parent, &resolved).unwrap_err(),
+        "it is resolved already (ChildGone at 2026-01-25T11:59:30Z): say --force to nod at it all the same"
+    );
+    assert!(nod(Needs::Current, &parent, &resolved).is_ok());
 }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use kausality_api::{drift::DriftState, text::plain};
+use kausality_api::text::plain;
 use kausality_core::Summary;
 
 use super::{Acting, DryRun, Editor, ParentName, confirmed};
@@ -22,8 +22,19 @@ pub(crate) trait Deed {
     /// Changes the annotations of the parent, and says what that means; or why it must not be done.
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String>;
 
-    /// Whether it makes sense for a drift that is over, or is not any more what it was.
-    fn needs_open(&self) -> bool;
+    /// What it takes.
+    fn needs(&self) -> Needs;
+}
+
+/// What it takes to do something about a drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Its parent, whatever has become of the drift.
+    Parent,
+    /// A drift that is still what it was.
+    Current,
+    /// One that is also open.
+    Open,
 }
 
 /// What was done about a drift.
@@ -141,10 +152,13 @@ async fn try_out(
 pub(super) fn apply(deed: &dyn Deed, parent: &mut Summary, entries: &[&Entry]) -> Vec<Result<Done, String>> {
     let now = span::now();
     let one = |entry: &&Entry| {
-        if deed.needs_open() {
+        is_parent(parent, entry)?;
+        if deed.needs() == Needs::Open {
+            is_open(entry)
+                .map_err(|over| format!("{over}: say --force to {} it all the same", deed.verb()))?;
+        }
+        if deed.needs() != Needs::Parent {
             is_current(parent, entry)?;
-        } else {
-            is_parent(parent, entry)?;
         }
         // A refusal leaves no traces.
         let mut copy = parent.clone();
@@ -167,7 +181,6 @@ fn is_parent(parent: &Summary, entry: &Entry) -> Result<(), String> {
 
 /// That the drift is still about what the parent wants.
 fn is_current(parent: &Summary, entry: &Entry) -> Result<(), String> {
-    is_parent(parent, entry)?;
     if parent.deleting {
         return Err(format!("{} is being deleted: what is cleaned up needs no decision", parent.id));
     }
@@ -181,17 +194,15 @@ fn is_current(parent: &Summary, entry: &Entry) -> Result<(), String> {
     Ok(())
 }
 
-/// That a drift is over, and why; nothing, if it is open.
-pub(crate) fn over(entry: &Entry) -> Option<String> {
+/// That the drift is not over.
+fn is_open(entry: &Entry) -> Result<(), String> {
     let status = &entry.drift.status;
-    if status.state != DriftState::Resolved {
-        return None;
+    if status.state.is_open() {
+        return Ok(());
     }
-    let why = status
-        .resolution
-        .as_ref()
-        .map(|it| format!(" ({} at {})", it.reason.as_str(), span::to_second(it.at)));
-    Some(format!("it is resolved already{}", why.unwrap_or_default()))
+    let why = status.resolution.as_ref();
+    let why = why.map(|it| format!(" ({} at {})", it.reason.as_str(), span::to_second(it.at)));
+    Err(format!("it is resolved already{}", why.unwrap_or_default()))
 }
 
 /// `drift/e675380dcb6f9bf1 approved once: ReplicaSet/web-1 of Deployment/web`.

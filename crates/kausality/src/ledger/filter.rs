@@ -62,6 +62,13 @@ impl From<StateArgument> for DriftState {
 }
 
 impl Filter {
+    /// Whether anything is said.
+    pub(crate) fn is_any(&self) -> bool {
+        let Self { selector, state, parent, child, actor, since } = self;
+        let objects = parent.is_some() || child.is_some();
+        objects || selector.is_some() || !state.is_empty() || actor.is_some() || since.is_some()
+    }
+
     /// The same with the kinds that are meant. `resolved`: drifts that are over are meant, too.
     ///
     /// # Errors

@@ -49,11 +49,12 @@ fn an_approval_that_stands_is_told() {
 }
 
 #[test]
-fn what_cannot_be_understood_or_is_over_is_left_alone() {
+fn what_cannot_be_understood_is_left_alone() {
     assert!(reject(&rejecting(), &json!({REJECTIONS: "oops"})).unwrap_err().contains("is no JSON list"));
-    let over = drift(&json!({"status": {"state": "Resolved"}}));
-    let why = rejecting().apply(&mut garden(&json!({})), &over, noon()).unwrap_err();
-    assert!(why.contains("is resolved already"), "{why}");
-    let forced = Rejecting { force: true, ..rejecting() };
-    assert!(forced.apply(&mut garden(&json!({})), &over, noon()).is_ok());
+}
+
+#[test]
+fn force_reaches_what_is_over() {
+    assert_eq!(rejecting().needs(), Needs::Open);
+    assert_eq!(Rejecting { force: true, ..rejecting() }.needs(), Needs::Current);
 }

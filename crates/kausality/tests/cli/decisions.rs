@@ -92,6 +92,12 @@ async fn what_is_known_to_come_can_be_approved_ahead() {
         (&entry["name"], &entry["generation"], &entry["by"]),
         (&json!("north-9"), &json!(1), &json!("alice"))
     );
+    // Who speaks of drifts means one that is there.
+    for filter in [&["--actor", "nobody"][..], &["--all"], &["--since", "1h"], &["--state", "passed"]] {
+        let said = stage.run(&[&ahead[..], filter].concat());
+        assert!(said.code == 1 && said.err.contains("there is no such open drift"), "{said:?}");
+    }
+    assert_eq!(stage.annotation("north", "approvals").await.as_array().unwrap().len(), 1);
     stage.golden("approve-ahead-exact", &[&ahead[..], &["--exact"]].concat());
     let nowhere = ["approve", "--parent", "garden/west", "--child", "bed/north-9", "-n", "park"];
     stage.golden("approve-ahead-nowhere", &nowhere);

@@ -20,6 +20,7 @@ async fn names_must_mean_something_and_not_too_much() {
         ("no-id", &["show", "a b", "-n", "park"]),
         ("unknown-parent", &["freeze", "garden/west", "-n", "park", "--reason", "storm"]),
         ("unknown-parent-kind", &["freeze", "flower/rose", "-n", "park", "--reason", "storm"]),
+        ("approve-unknown-object", &["approve", "bed/none", "-n", "park"]),
         ("filters-without-drift", &["approve", "--actor", "nobody", "-n", "park"]),
         ("filters-against-name", &["approve", "garden/south", "--actor", "nobody", "-n", "park"]),
         ("selector-broken", &["drifts", "-n", "park", "-l", "a=b=c"]),
