@@ -2,7 +2,8 @@
 
 use std::{
     io::{BufRead, BufReader},
-    process::Stdio,
+    process::{Child, Stdio},
+    sync::mpsc,
 };
 
 use serde_json::{Value, json};
@@ -117,12 +118,28 @@ async fn scripts_can_tell_whether_there_are_open_ones() {
     assert_eq!(stage.run(&["drifts", "-n", "park", "--state", "resolved", "--exit-code"]).code, 0);
 }
 
+/// A process that ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_goes_on() {
     let stage = full().await;
-    let mut watch = stage.command(&["drifts", "-n", "park", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut next = || lines.next().unwrap().split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let watch = stage.command(&["drifts", "-n", "park", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watch = Ended(watch);
+    let (line, lines) = mpsc::channel();
+    let out = BufReader::new(watch.0.stdout.take().unwrap());
+    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
+    let next = || {
+        let text = lines.recv_timeout(PATIENCE).expect("a line more");
+        text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    };
     assert_eq!(next(), "NAME STATE");
     for expected in ["bbb1000000000000 Blocked", "aaa2000000000000 Blocked", "aaa1000000000000 Blocked"] {
         assert_eq!(next(), expected);
@@ -138,6 +155,4 @@ async fn a_watch_goes_on() {
     assert_eq!(next(), "aaa1000000000000 Resolved");
     stage.call("DELETE", &format!("{drifts}/aaa2000000000000"), &Value::Null).await.unwrap();
     assert_eq!(next(), "aaa2000000000000 Deleted");
-    watch.kill().unwrap();
-    watch.wait().unwrap();
 }
