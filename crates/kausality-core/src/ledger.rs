@@ -62,6 +62,7 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         count: 1,
         first_seen: now,
         last_seen: now,
+        counted_at: now,
         resolution: None,
         decision: None,
         deliveries: Vec::new(),

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use kausality_cluster::Cluster;
+use kausality_cluster::{Clock, Cluster, ledger};
 use kausality_controller::{
     Metrics,
     certificates::{Lifetimes, Wanted},
@@ -117,6 +117,7 @@ impl Controller {
         }
         let controller = run::Controller::new(client.clone(), self.settings(), metrics.clone());
         let (leading, mut led) = watch::channel(false);
+        let cluster = Cluster::new(client.clone(), client.clone(), Default::default(), Clock::default());
         let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
         let work = async {
             loop {
@@ -127,6 +128,7 @@ impl Controller {
                     tokio::select! {
                         goes_on = changed => goes_on,
                         () = controller.lead() => false,
+                        () = ledger::keep::keep(cluster.clone()) => false,
                     }
                 } else {
                     changed.await

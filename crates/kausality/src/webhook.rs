@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_cluster::{Clock, Cluster, policies, registration::Registration};
-use kausality_core::{Settings, policy::Policies};
+use kausality_core::{Settings, authority::Authorization, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 use prometheus_client::registry::Registry;
 
@@ -55,6 +55,11 @@ pub struct Webhook {
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     default_mode: ModeArgument,
 
+    /// Who may approve, reject, freeze and snooze: whoever may write the object, or only those who have the verb `approve` on
+    /// drifts.kausality.io beside that
+    #[arg(long, value_enum, default_value_t)]
+    approval_authorization: ApprovalAuthorization,
+
     /// A file of Kausality policies, YAML or JSON, that hold beside those of the cluster
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
@@ -86,6 +91,25 @@ pub struct Webhook {
     /// How long requests are served on after the signal to stop, so that clients can look elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_delay: u64,
+}
+
+/// Who may decide about drifts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ApprovalAuthorization {
+    /// Whoever may write the object
+    #[default]
+    None,
+    /// Only those who may `approve` drifts in its namespace
+    Rbac,
+}
+
+impl From<ApprovalAuthorization> for Authorization {
+    fn from(authorization: ApprovalAuthorization) -> Self {
+        match authorization {
+            ApprovalAuthorization::None => Self::None,
+            ApprovalAuthorization::Rbac => Self::Rbac,
+        }
+    }
 }
 
 /// How long the last records may take at the end.
@@ -124,6 +148,7 @@ impl Webhook {
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
             salt: in_time(Cluster::salt(&client)).await.context("cannot read the namespace kube-system")?,
+            authorization: self.approval_authorization.into(),
         };
         let certificates = self.certificates()?;
         if let Some(secret) = &self.tls_secret {
@@ -134,6 +159,7 @@ impl Webhook {
         resources.kinds().await?.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
+        tokio::spawn(cluster.clone().keep_ledger());
 
         let ca_pem = match &self.ca_bundle_file {
             Some(file) => Some(

@@ -141,7 +141,7 @@ fn spec() -> Value {
 fn status() -> Value {
     object(
         "What has become of it.",
-        &["state", "count", "firstSeen", "lastSeen"],
+        &["state", "count", "firstSeen", "lastSeen", "countedAt"],
         &json!({
             "state": {
                 "type": "string", "enum": ["Blocked", "Rejected", "Passed", "Resolved"],
@@ -150,6 +150,7 @@ fn status() -> Value {
             "count": number("How often it was seen."),
             "firstSeen": time("When it was first seen."),
             "lastSeen": time("When it was last seen, as far as has been written: every 30 s at most."),
+            "countedAt": time("When the count was last written."),
             "resolution": object("Why it is over.", &["reason", "at"], &json!({
                 "reason": text("In a word."),
                 "at": time("When."),
