@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Unit};
 use kausality_api::{
     GROUP,
     drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
@@ -78,8 +78,10 @@ struct Notes {
     /// What has been seen since the last write: how often, when last, and what became of it.
     unwritten: u64,
     last: Option<(Timestamp, DriftState)>,
-    /// Not to be written before then.
+    /// Not to be counted before then.
     rest_until: Option<Instant>,
+    /// Not to be entered before then, since that has just failed.
+    failed_until: Option<Instant>,
 }
 
 impl Tab {
@@ -131,7 +133,7 @@ impl Ledger {
         }
         let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
         let Some(tab) = self.tab(&key) else { return Entered::Full };
-        let sighting = (self.clock.now(), ledger::state(&decision.resolution));
+        let sighting = (moment(&self.clock), ledger::state(&decision.resolution));
         if self.is_entered(&key, &tab) {
             let mut notes = tab.notes();
             notes.unwritten += 1;
@@ -148,7 +150,7 @@ impl Ledger {
                 notes.last = Some(sighting);
                 return Ok(true);
             }
-            if tab.notes().rest_until.is_some_and(|until| until > Instant::now()) {
+            if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
                 return Ok(false);
             }
             self.write_first(&key, &tab, drift, decision, sighting).await
@@ -159,7 +161,7 @@ impl Ledger {
             Ok(Ok(false)) => Entered::No,
             Ok(Err(error)) => {
                 tracing::warn!(drift = key.1, %error, "a drift could not be entered into the ledger");
-                tab.notes().rest_until = Some(Instant::now() + AGAIN);
+                tab.notes().failed_until = Some(Instant::now() + AGAIN);
                 Entered::No
             }
             Err(_) => {
@@ -257,7 +259,7 @@ impl Ledger {
         if closed.is_some() && !reopens {
             return Ok(true);
         }
-        let waited = self.clock.now().duration_since(entry.status.counted_at);
+        let waited = moment(&self.clock).duration_since(entry.status.counted_at);
         let left = SignedDuration::try_from(BETWEEN).unwrap_or_default().saturating_sub(waited);
         if !reopens && !at_once && left.is_positive() {
             // Another replica has counted a moment ago.
@@ -266,7 +268,7 @@ impl Ledger {
             notes.rest_until = Some(Instant::now() + left.unsigned_abs());
             return Ok(true);
         }
-        let patch = patch(&entry, &notes, (last, state), self.clock.now(), reopens);
+        let patch = patch(&entry, &notes, (last, state), moment(&self.clock), reopens);
         let parameters =
             PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
         let written = match api.patch(&key.1, &parameters, &Patch::Merge(&patch)).await {
@@ -329,6 +331,12 @@ fn patch(
         ]);
     }
     json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status})
+}
+
+/// The time, as precisely as entries need it.
+fn moment(clock: &Clock) -> Timestamp {
+    let now = clock.now();
+    now.round(Unit::Millisecond).unwrap_or(now)
 }
 
 fn version(object: &DynamicObject) -> u64 {

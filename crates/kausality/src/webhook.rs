@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use kausality_cluster::{Clock, Cluster, policies, registration::Registration};
+use kausality_cluster::{Clock, Cluster, ledger, policies, registration::Registration};
 use kausality_core::{Settings, authority::Authorization, policy::Policies};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 use prometheus_client::registry::Registry;
@@ -177,6 +177,10 @@ impl Webhook {
         let address = server.address();
         tracing::info!(%address, "listening");
 
+        if self.register {
+            // No controller is there to do it.
+            tokio::spawn(ledger::keep::keep(cluster.clone()));
+        }
         let mut registration = Registration {
             name: "kausality".to_owned(),
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),

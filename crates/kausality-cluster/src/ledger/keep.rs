@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{api, resource, shelf::Key};
+use super::{api, moment, resource, shelf::Key};
 use crate::{
     cluster::Cluster,
     feed::{Mirror, feed},
@@ -163,7 +163,7 @@ async fn tend(cluster: &Cluster, book: &Book) {
             let look = looks.entry(key.clone()).or_default();
             if entry.status.state.is_open() {
                 attend(cluster, &key, &entry, look).await;
-            } else if is_outdated(&entry, cluster.clock.now()) {
+            } else if is_outdated(&entry, moment(&cluster.clock)) {
                 remove(cluster, &key, &entry).await;
             }
         }
@@ -180,7 +180,7 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     if !is_due && !(is_new && trusted) {
         return;
     }
-    let now = cluster.clock.now();
+    let now = moment(&cluster.clock);
     let glanced = seen.as_deref().map(ParentNow::Here);
     let over = |parent: &ParentNow<'_>, child_gone| ledger::resolution(&entry.spec, parent, child_gone, now);
     // What a watch shows may be older than the entry: before anything is closed, the API server is asked.
