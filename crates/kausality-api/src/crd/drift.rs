@@ -26,7 +26,8 @@ pub(super) fn definition(namespaced: bool) -> Value {
             "scope": scope,
             "names": {
                 "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase(),
-                "shortNames": [short], "categories": ["kausality"],
+                // No category: `kausality` is the policy.
+                "shortNames": [short],
             },
             "versions": [{
                 "name": "v1alpha1",

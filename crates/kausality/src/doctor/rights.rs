@@ -18,6 +18,9 @@ const OF_KINDS: [&str; 4] = ["get", "list", "watch", "patch"];
 /// What is watched.
 const OF_READERS: [&str; 3] = ["get", "list", "watch"];
 
+/// What is done with the entries of the ledger.
+const OF_THE_LEDGER: [&str; 5] = ["create", "get", "list", "watch", "patch"];
+
 /// Something that the webhook must be allowed to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Right {
@@ -92,6 +95,8 @@ pub(super) fn needed(namespace: &str, named: &BTreeSet<Resource>, mutating: &See
         (object("", "namespaces", Role::Webhook), &OF_READERS),
         (policies.clone(), &OF_READERS),
         (Object { subresource: "status".to_owned(), ..policies }, &["patch"]),
+        (object("kausality.io", "drifts", Role::Webhook), &OF_THE_LEDGER),
+        (object("kausality.io", "clusterdrifts", Role::Webhook), &OF_THE_LEDGER),
         (object("events.k8s.io", "events", Role::Webhook), &["create", "patch"]),
         (secret, &OF_READERS),
     ];
