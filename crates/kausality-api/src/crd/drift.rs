@@ -78,7 +78,11 @@ fn anything(what: &str) -> Value {
 }
 
 fn object(what: &str, required: &[&str], properties: &Value) -> Value {
-    json!({"type": "object", "description": what, "required": required, "properties": properties})
+    let mut object = json!({"type": "object", "description": what, "properties": properties});
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
 }
 
 fn spec() -> Value {
