@@ -154,7 +154,7 @@ impl Cluster {
 
     /// Enters drifts into the ledger from now on, for ever: unless this is called, they are only told of.
     pub async fn keep_ledger(self: Arc<Self>) {
-        self.ledger.keep(&self.fresh).await;
+        self.ledger.keep(&self.fresh, &self.kinds).await;
     }
 
     /// What holds for every decision now.

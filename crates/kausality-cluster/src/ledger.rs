@@ -30,7 +30,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::Clock;
+use crate::{clock::Clock, kinds::Kinds};
 
 pub mod keep;
 mod shelf;
@@ -109,7 +109,7 @@ impl Ledger {
     }
 
     /// Follows what is entered and writes counts, for ever.
-    pub(crate) async fn keep(&self, fresh: &Client) {
+    pub(crate) async fn keep(&self, fresh: &Client, kinds: &Kinds) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let count = async {
@@ -118,7 +118,8 @@ impl Ledger {
                 self.count_all(false).await;
             }
         };
-        tokio::join!(self.shelf.follow(fresh, "drifts"), self.shelf.follow(fresh, "clusterdrifts"), count);
+        let follow = |plural| self.shelf.follow(fresh, kinds, plural);
+        tokio::join!(follow("drifts"), follow("clusterdrifts"), count);
     }
 
     /// Writes all counts at once: nobody will do it later.

@@ -21,7 +21,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{api, moment, resource, shelf::Key};
+use super::{
+    api, moment, resource,
+    shelf::{Key, until_served},
+};
 use crate::{
     cluster::Cluster,
     feed::{Mirror, feed},
@@ -45,9 +48,6 @@ const KEPT_WITHOUT_PARENT: SignedDuration = SignedDuration::from_mins(1);
 /// How long the API server may take for a write.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How soon a kind that is not served is looked for again.
-const LOOK: Duration = Duration::from_secs(10);
-
 /// Closes and removes entries, for ever. For one process at a time; a second one does no harm.
 pub async fn keep(cluster: Arc<Cluster>) {
     let book = Book::default();
@@ -59,13 +59,7 @@ pub async fn keep(cluster: Arc<Cluster>) {
 }
 
 async fn follow(cluster: &Cluster, plural: &str, page: &Page) {
-    while let Err(error) = cluster.kinds.of_resource(kausality_api::GROUP, plural).await {
-        if !matches!(error, UnknownKind::NotServed(_)) {
-            tracing::warn!(%error, "the ledger cannot be looked for");
-        }
-        tokio::time::sleep(LOOK).await;
-        cluster.kinds.refresh().await;
-    }
+    until_served(&cluster.kinds, plural).await;
     feed(Api::all_with(cluster.fresh.clone(), &resource(plural)), plural, &page.pulse, page).await;
 }
 

@@ -60,19 +60,8 @@ const MAX_LOST: usize = 10_000;
 
 impl Shelf {
     /// Follows the entries of one kind, for ever; waits while the kind is not served.
-    pub(super) async fn follow(&self, client: &Client, plural: &str) {
-        let kinds = Kinds::new(client.clone());
-        loop {
-            match kinds.of_resource(GROUP, plural).await {
-                Ok(_) => break,
-                Err(UnknownKind::NotServed(_)) => tokio::time::sleep(LOOK).await,
-                Err(error) => {
-                    tracing::warn!(%error, "the ledger cannot be looked for");
-                    tokio::time::sleep(RETRY).await;
-                }
-            }
-            kinds.refresh().await;
-        }
+    pub(super) async fn follow(&self, client: &Client, kinds: &Kinds, plural: &str) {
+        until_served(kinds, plural).await;
         let side = if plural == "drifts" { &self.namespaced } else { &self.cluster };
         feed(Api::all_with(client.clone(), &resource(plural)), plural, &side.pulse, side).await;
     }
@@ -106,6 +95,20 @@ impl Shelf {
 
     fn side(&self, namespace: &str) -> &Side {
         if namespace.is_empty() { &self.cluster } else { &self.namespaced }
+    }
+}
+
+/// Waits until a kind of entries is served.
+pub(super) async fn until_served(kinds: &Kinds, plural: &str) {
+    while let Err(error) = kinds.of_resource(GROUP, plural).await {
+        let pause = match error {
+            UnknownKind::NotServed(_) => LOOK,
+            error => {
+                tracing::warn!(%error, "the ledger cannot be looked for");
+                RETRY
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
