@@ -268,7 +268,8 @@ impl Cluster {
             && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
 
-    /// How the watches are doing.
+    /// How the watches are doing. One that is forbidden is not ill: whoever may not read a kind asks for the right to it, and
+    /// the policy says what became of that.
     #[must_use]
     pub fn health(&self) -> Vec<WatchHealth> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
@@ -278,6 +279,11 @@ impl Cluster {
             health,
         };
         let health = indexes.iter().map(|((group, kind), watched)| of(group, kind, watched.index.health()));
+        let is_forbidden = |watch: &WatchHealth| {
+            let works = watch.health.synced && watch.health.outage.is_none();
+            !works && self.grants.is_refused(&watch.group, &watch.kind)
+        };
+        let health = health.filter(|watch| !is_forbidden(watch));
         let others = [
             of("", "Namespace", self.namespaces.health()),
             of(kausality_api::GROUP, "Kausality", self.policies.health()),

@@ -58,6 +58,12 @@ impl Grants {
         }
     }
 
+    /// Whether a kind may not be read, as far as that is known.
+    pub(crate) fn is_refused(&self, group: &str, kind: &str) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.contains_key(&(group.to_owned(), kind.to_owned()))
+    }
+
     /// The kind that an owner reference names, if it may not be read.
     fn refused(&self, owner: &Owner) -> Option<Arc<Kind>> {
         let key = (group(&owner.api_version).to_owned(), owner.kind.clone());
@@ -77,9 +83,14 @@ impl Grants {
     }
 }
 
-/// What is missing where a kind may not be read.
+/// What is missing where a kind may not be read. Secrets are granted to a policy that names them, and to no other.
 pub(crate) fn missing_rule(kind: &Kind) -> String {
     let resource = &kind.resource;
+    if resource.group.is_empty() && resource.plural == "secrets" {
+        return "kausality may not read Secrets: name secrets (apiGroups [\"\"]) in spec.resources of the policy that covers the \
+            child, if it may read all of them; or exclude the child's kind from that policy"
+            .to_owned();
+    }
     let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
     format!("kausality lacks the right to get, list, watch and patch {}{group}", resource.plural)
 }
@@ -144,6 +155,26 @@ async fn ask(client: Client, policy: String, parent: ParentKind) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rights to Secrets do not come by themselves: whoever is told that they are missing is told what to do.
+    #[test]
+    fn what_is_missing_says_what_to_do() {
+        let kind = |group: &str, plural: &str| Kind {
+            resource: kube::core::ApiResource {
+                group: group.to_owned(),
+                version: "v1".to_owned(),
+                api_version: "v1".to_owned(),
+                kind: "K".to_owned(),
+                plural: plural.to_owned(),
+            },
+            namespaced: true,
+            names: Vec::new(),
+        };
+        let secrets = missing_rule(&kind("", "secrets"));
+        assert!(secrets.contains("in spec.resources of the policy"), "{secrets}");
+        let others = missing_rule(&kind("example.com", "secrets"));
+        assert_eq!(others, "kausality lacks the right to get, list, watch and patch secrets.example.com");
+    }
 
     #[test]
     fn the_same_is_not_asked_for_all_the_time() {
