@@ -206,6 +206,19 @@ async fn a_missing_rule_is_named() {
         ],
     );
 
+    // Of the controller nothing is missing.
+    must(
+        &plane,
+        "alice",
+        &[
+            "create",
+            "clusterrolebinding",
+            "all-to-the-controller",
+            "--clusterrole=cluster-admin",
+            "--serviceaccount=kausality-system:kausality-controller",
+        ],
+    );
+
     let said = eventually(PATIENCE, "replicas and the roles' effect", async || {
         let (code, said) = examine(&plane);
         let settled = check(&said, "deployments")["outcome"] == "ok"
