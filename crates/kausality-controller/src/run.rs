@@ -361,3 +361,6 @@ fn reason(error: &kube::Error) -> String {
 fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
+
+#[cfg(test)]
+mod tests;
