@@ -31,8 +31,11 @@ type Shared = Arc<Mutex<Fake>>;
 impl Fake {
     fn answer(&mut self, method: &Method, path: &str, query: &str, body: &Value) -> (u16, Value) {
         let status = |code: u16, message: &str| {
-            (code, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-                "reason": if code == 404 { "NotFound" } else { "Testing" }, "message": message}))
+            (
+                code,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "reason": if code == 404 { "NotFound" } else { "Testing" }, "message": message}),
+            )
         };
         if self.forbidden.iter().any(|prefix| path.starts_with(prefix)) {
             return status(403, &format!("{path} is forbidden"));
@@ -140,7 +143,8 @@ fn external() -> Source {
 }
 
 fn secret() -> Value {
-    let authority = STANDARD.encode(rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap().cert.pem());
+    let authority =
+        STANDARD.encode(rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap().cert.pem());
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kausality-webhook-tls"},
         "data": {"ca.crt": authority}})
 }
@@ -173,10 +177,7 @@ async fn a_refused_policy_is_found_and_the_others_go_ahead() {
     let failure = controller.reconcile().await.unwrap_err().to_string();
     assert!(failure.contains("policy c: c.drift.kausality.io is invalid"), "{failure}");
     let fake = fake.lock().unwrap();
-    assert_eq!(
-        fake.entries(),
-        [r#""a.drift.kausality.io" "Ignore""#, r#""b.drift.kausality.io" "Ignore""#]
-    );
+    assert_eq!(fake.entries(), [r#""a.drift.kausality.io" "Ignore""#, r#""b.drift.kausality.io" "Ignore""#]);
     assert_eq!(fake.ready("a").1, "Configured");
     let (status, reason, message) = fake.ready("c");
     assert_eq!((&*status, &*reason), ("False", "ConfigurationFailed"));
@@ -251,7 +252,8 @@ async fn a_foreign_bundle_in_the_secret_is_written_over() {
     let controller = controller(&fake, own);
     controller.reconcile().await.unwrap();
     let before = fake.lock().unwrap().objects[SECRET].clone();
-    fake.lock().unwrap().objects.get_mut(SECRET).unwrap()["data"]["ca.crt"] = secret()["data"]["ca.crt"].clone();
+    fake.lock().unwrap().objects.get_mut(SECRET).unwrap()["data"]["ca.crt"] =
+        secret()["data"]["ca.crt"].clone();
     controller.reconcile().await.unwrap();
     assert_eq!(fake.lock().unwrap().objects[SECRET]["data"], before["data"]);
 }
