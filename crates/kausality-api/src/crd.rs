@@ -44,7 +44,6 @@ pub fn kausality() -> Value {
             "scope": "Cluster",
             "names": {
                 "kind": "Kausality", "listKind": "KausalityList", "plural": "kausalities", "singular": "kausality",
-                "categories": ["kausality"],
             },
             "versions": [{
                 "name": "v1alpha1",

@@ -155,6 +155,8 @@ pub struct DriftStatus {
     pub first_seen: Timestamp,
     /// When it was last seen, as far as has been written.
     pub last_seen: Timestamp,
+    /// When the count was last written, by whichever replica.
+    pub counted_at: Timestamp,
     /// Why it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<DriftResolution>,

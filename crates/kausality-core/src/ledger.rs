@@ -11,6 +11,7 @@ use kausality_api::{
     text::shorten,
 };
 use kausality_fields::Leaf;
+use serde_json::Value;
 
 use crate::{
     change::Drift,
@@ -41,8 +42,9 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         new_owner: owners(place).map(|handover| shorten(&handover.after.to_string(), MAX_NAME)),
     };
     let changes = &drift.diff.changes;
-    let size = |object: &serde_json::Value| object.to_string().len();
-    let fits = report.old_object.as_ref().map_or(0, size) + size(&report.new_object) <= MAX_OBJECTS;
+    let (old_object, new_object) = (report.old_object.as_ref().map(lean), lean(&report.new_object));
+    let size = |object: &Value| object.to_string().len();
+    let fits = old_object.as_ref().map_or(0, size) + size(&new_object) <= MAX_OBJECTS;
     let spec = DriftSpec {
         id: report.id.clone(),
         parent: report.parent.clone(),
@@ -53,8 +55,8 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         changes: changes.iter().enumerate().take(MAX_CHANGES).map(change).collect(),
         more_changes: changes.len().saturating_sub(MAX_CHANGES) as u64,
         trace: drift.parent_trace.clone(),
-        old_object: report.old_object.clone().filter(|_| fits),
-        new_object: Some(report.new_object.clone()).filter(|_| fits),
+        old_object: old_object.filter(|_| fits),
+        new_object: fits.then_some(new_object),
         summary: summary(drift),
     };
     let status = DriftStatus {
@@ -62,11 +64,21 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         count: 1,
         first_seen: now,
         last_seen: now,
+        counted_at: now,
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
     };
     Entry::new(spec, status)
+}
+
+/// An object without its managed fields: who owned what changed is told beside the change.
+fn lean(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// What becomes of a drift that was resolved like this.

@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use kausality_cluster::Cluster;
+use kausality_cluster::{Clock, Cluster, ledger};
 use kausality_controller::{
     Metrics,
     certificates::{Lifetimes, Wanted},
@@ -127,6 +127,7 @@ impl Controller {
         tracing::info!(user, me, "connected");
         let controller = run::Controller::new(client.clone(), self.settings(), metrics.clone());
         let (leading, mut led) = watch::channel(false);
+        let cluster = Cluster::new(client.clone(), client.clone(), Default::default(), Clock::default());
         let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
         let work = async {
             loop {
@@ -137,6 +138,7 @@ impl Controller {
                     tokio::select! {
                         goes_on = changed => goes_on,
                         () = controller.lead() => false,
+                        () = ledger::keep::keep(cluster.clone()) => false,
                     }
                 } else {
                     changed.await

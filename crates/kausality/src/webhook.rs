@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use kausality_cluster::{Clock, Cluster, policies, registration::Registration};
-use kausality_core::{Settings, policy::Policies};
+use kausality_cluster::{Clock, Cluster, ledger, policies, registration::Registration};
+use kausality_core::{Settings, authority::Authorization, policy::Policies};
 use kausality_webhook::{
     Admission, BadReview, Bytes, Certificates, Config, Metrics, Probes, Reply, Server, Subject,
 };
@@ -65,6 +65,11 @@ pub struct Webhook {
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     default_mode: ModeArgument,
 
+    /// Who may approve, reject, freeze and snooze: whoever may write the object, or only those who have the verb `approve` on
+    /// drifts.kausality.io beside that
+    #[arg(long, value_enum, default_value_t)]
+    approval_authorization: ApprovalAuthorization,
+
     /// A file of Kausality policies, YAML or JSON, that hold beside those of the cluster
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
@@ -96,6 +101,25 @@ pub struct Webhook {
     /// How long requests are served on after the signal to stop, so that clients can look elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_delay: u64,
+}
+
+/// Who may decide about drifts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ApprovalAuthorization {
+    /// Whoever may write the object
+    #[default]
+    None,
+    /// Only those who may `approve` drifts in its namespace
+    Rbac,
+}
+
+impl From<ApprovalAuthorization> for Authorization {
+    fn from(authorization: ApprovalAuthorization) -> Self {
+        match authorization {
+            ApprovalAuthorization::None => Self::None,
+            ApprovalAuthorization::Rbac => Self::Rbac,
+        }
+    }
 }
 
 /// How long the last records may take at the end.
@@ -133,6 +157,7 @@ impl Webhook {
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
             salt,
+            authorization: self.approval_authorization.into(),
         };
         if let Some(secret) = &self.tls_secret {
             tokio::spawn(secret.clone().follow(fresh.clone(), certificates.clone()));
@@ -144,6 +169,7 @@ impl Webhook {
         kinds.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
+        tokio::spawn(cluster.clone().keep_ledger());
 
         let ca_pem = match &self.ca_bundle_file {
             Some(file) => Some(
@@ -165,6 +191,10 @@ impl Webhook {
         let address = server.address();
         tracing::info!(%address, "listening");
 
+        if self.register {
+            // No controller is there to do it.
+            tokio::spawn(ledger::keep::keep(cluster.clone()));
+        }
         let mut registration = Registration {
             name: "kausality".to_owned(),
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),

@@ -18,6 +18,12 @@ const OF_KINDS: [&str; 4] = ["get", "list", "watch", "patch"];
 /// What is watched.
 const OF_READERS: [&str; 3] = ["get", "list", "watch"];
 
+/// What is done with the entries of the ledger.
+const OF_THE_LEDGER: [&str; 5] = ["create", "get", "list", "watch", "patch"];
+
+/// What is done with entries of the ledger that are over.
+const OF_TIDIERS: [&str; 5] = ["get", "list", "watch", "patch", "delete"];
+
 /// Something that somebody must be allowed to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Right {
@@ -83,6 +89,8 @@ pub(super) fn needed(namespace: &str, named: &BTreeSet<Resource>, mutating: &See
         (object("", "namespaces", Role::Of(WEBHOOK)), &OF_READERS),
         (policies.clone(), &OF_READERS),
         (Object { subresource: "status".to_owned(), ..policies }, &["patch"]),
+        (object("kausality.io", "drifts", Role::Of(WEBHOOK)), &OF_THE_LEDGER),
+        (object("kausality.io", "clusterdrifts", Role::Of(WEBHOOK)), &OF_THE_LEDGER),
         (object("events.k8s.io", "events", Role::Of(WEBHOOK)), &["create", "patch"]),
         (secret, &OF_READERS),
     ];
@@ -97,6 +105,9 @@ pub(super) fn of_controller(namespace: &str, makes_certificates: bool) -> Vec<Ri
     let named = |what: Object, name: &str| Object { name: name.to_owned(), ..what };
     let policies = of("kausality.io", "kausalities");
     let mut all: Vec<(Object, &[&'static str])> = vec![
+        (of("", "namespaces"), &OF_READERS),
+        (of("kausality.io", "drifts"), &OF_TIDIERS),
+        (of("kausality.io", "clusterdrifts"), &OF_TIDIERS),
         (policies.clone(), &OF_READERS),
         (Object { subresource: "status".to_owned(), ..policies }, &["patch"]),
         (

@@ -47,7 +47,7 @@ fn a_missing_rule_is_named_exactly() {
     };
     let judge = |account: &str, answers: &Answers| judge(&[(account, answers)]);
     let all = judge("kausality-webhook", &answers(&|_| false));
-    assert_eq!(all, Verdict::Fine("kausality-webhook has all 16 rights that it needs".to_owned()));
+    assert_eq!(all, Verdict::Fine("kausality-webhook has all 26 rights that it needs".to_owned()));
     for (missing, problem, todo) in [
         (
             "widgets.x.org",
@@ -100,7 +100,7 @@ fn what_the_controller_may_not_do_is_named() {
     };
     let judged = |missing: &str| judge(&[(WEBHOOK, &Vec::new()), (CONTROLLER, &asked(missing, true))]);
     let summary = judged("").summary();
-    assert!(summary.ends_with("kausality-controller has all 34 rights that it needs"), "{summary}");
+    assert!(summary.ends_with("kausality-controller has all 47 rights that it needs"), "{summary}");
     for (missing, problem, todo) in [
         (
             "secrets there/kausality-webhook-tls",
