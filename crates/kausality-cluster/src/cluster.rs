@@ -295,11 +295,7 @@ impl Cluster {
             health,
         };
         let health = indexes.iter().map(|((group, kind), watched)| of(group, kind, watched.index.health()));
-        let is_forbidden = |watch: &WatchHealth| {
-            let works = watch.health.synced && watch.health.outage.is_none();
-            !works && self.grants.is_refused(&watch.group, &watch.kind)
-        };
-        let health = health.filter(|watch| !is_forbidden(watch));
+        let health = health.filter(|watch| !self.grants.explain(watch));
         let others = [
             of("", "Namespace", self.namespaces.health()),
             of(kausality_api::GROUP, "Kausality", self.policies.health()),

@@ -25,7 +25,10 @@ use kube::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{cluster::Cluster, kinds::Kind};
+use crate::{
+    cluster::{Cluster, WatchHealth},
+    kinds::Kind,
+};
 
 /// How soon the same is asked for again: nobody may have been there to answer.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -58,10 +61,11 @@ impl Grants {
         }
     }
 
-    /// Whether a kind may not be read, as far as that is known.
-    pub(crate) fn is_refused(&self, group: &str, kind: &str) -> bool {
+    /// Whether a watch does not work since its kind may not be read.
+    pub(crate) fn explain(&self, watch: &WatchHealth) -> bool {
+        let works = watch.health.synced && watch.health.outage.is_none();
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.contains_key(&(group.to_owned(), kind.to_owned()))
+        !works && refused.contains_key(&(watch.group.clone(), watch.kind.clone()))
     }
 
     /// The kind that an owner reference names, if it may not be read.
@@ -156,20 +160,40 @@ async fn ask(client: Client, policy: String, parent: ParentKind) {
 mod tests {
     use super::*;
 
+    fn kind(group: &str, plural: &str) -> Kind {
+        let resource = kube::core::ApiResource {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "K".to_owned(),
+            plural: plural.to_owned(),
+        };
+        Kind { resource, namespaced: true, names: Vec::new() }
+    }
+
+    /// What is forbidden is nothing that an operator could mend at the watch, and no reason to be woken at night.
+    #[test]
+    fn a_watch_that_is_forbidden_is_not_ill() {
+        let grants = Grants::default();
+        let watch = |kind: &str, synced: bool, outage: Option<Duration>| WatchHealth {
+            group: String::new(),
+            kind: kind.to_owned(),
+            health: crate::Health { synced, outage, ..crate::Health::default() },
+        };
+        let broken = || watch("K", false, Some(AGAIN));
+        assert!(!grants.explain(&broken()), "nobody has been refused");
+        grants.note(&kind("", "secrets"), true);
+        assert!(grants.explain(&broken()));
+        assert!(grants.explain(&watch("K", true, Some(AGAIN))), "a right that was taken back");
+        assert!(!grants.explain(&watch("K", true, None)), "a right that was given");
+        assert!(!grants.explain(&watch("Other", false, None)));
+        grants.note(&kind("", "secrets"), false);
+        assert!(!grants.explain(&broken()));
+    }
+
     /// Rights to Secrets do not come by themselves: whoever is told that they are missing is told what to do.
     #[test]
     fn what_is_missing_says_what_to_do() {
-        let kind = |group: &str, plural: &str| Kind {
-            resource: kube::core::ApiResource {
-                group: group.to_owned(),
-                version: "v1".to_owned(),
-                api_version: "v1".to_owned(),
-                kind: "K".to_owned(),
-                plural: plural.to_owned(),
-            },
-            namespaced: true,
-            names: Vec::new(),
-        };
         let secrets = missing_rule(&kind("", "secrets"));
         assert!(secrets.contains("in spec.resources of the policy"), "{secrets}");
         let others = missing_rule(&kind("example.com", "secrets"));

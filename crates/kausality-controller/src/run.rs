@@ -185,14 +185,14 @@ impl Controller {
                 (policies.iter().map(found).collect(), Some(trouble), Err(failure))
             }
         };
-        self.tell(&policies, &findings, trouble.as_ref()).await?;
+        let told = self.tell(&policies, &findings, trouble.as_ref()).await;
         let refused = findings.iter().find_map(|(name, finding)| {
             let why = finding.refused.as_ref()?;
             Some(format!("the API server does not take what follows from policy {name}: {why}"))
         });
         match trouble.map(|trouble| trouble.to_string()).or(refused) {
             Some(why) => due.and(Err(Failure::Incomplete(why))),
-            None => due,
+            None => told.and(due),
         }
     }
 

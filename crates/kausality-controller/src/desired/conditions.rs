@@ -104,7 +104,7 @@ fn configured(finding: &Finding, outcome: Result<(), &Trouble>) -> Told {
             ),
         ),
         Err(Trouble::Refused(why)) => {
-            told("False", "ConfigurationFailed", format!("The configuration could not be written: {why}"))
+            told("False", "ConfigurationFailed", format!("The configuration is not up to date: {why}"))
         }
         Ok(()) if finding.nowhere.is_some() => {
             let why = finding.nowhere.unwrap_or_default();
