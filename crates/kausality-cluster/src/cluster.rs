@@ -330,7 +330,7 @@ impl Cluster {
         };
         let late = || "the API server did not answer in time".to_owned();
         let found = tokio::time::timeout_at(until, in_time).await;
-        let (parent, scaled, owner) = found.unwrap_or_else(|_| {
+        let (mut parent, scaled, owner) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())), None)
         });
@@ -338,8 +338,10 @@ impl Cluster {
             Some(name) => self.namespace(&name, freshness, until).await,
             None => None,
         };
-        if let (KnownParent::Unreadable(_), Some(owner)) = (&parent, &owner) {
-            self.ask_for(owner, request, namespace.as_deref());
+        if let (KnownParent::Unreadable(why), Some(owner)) = (&mut parent, &owner)
+            && let Some(advice) = self.ask_for(owner, request, namespace.as_deref())
+        {
+            *why = format!("{why}: {advice}");
         }
         let authority = match authority {
             true => self.authorities.of(&self.client, request, until).await,

@@ -90,20 +90,34 @@ impl Grants {
 /// What is missing where a kind may not be read. Secrets are granted to a policy that names them, and to no other.
 pub(crate) fn missing_rule(kind: &Kind) -> String {
     let resource = &kind.resource;
-    if resource.group.is_empty() && resource.plural == "secrets" {
-        return "kausality may not read Secrets: name secrets (apiGroups [\"\"]) in spec.resources of the policy that covers the \
-            child, if it may read all of them; or exclude the child's kind from that policy"
-            .to_owned();
+    if is_secret(kind) {
+        return "kausality may not read Secrets, unless a policy names them".to_owned();
     }
     let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
     format!("kausality lacks the right to get, list, watch and patch {}{group}", resource.plural)
 }
 
+/// What to do where a parent is a Secret.
+fn advice(policy: &str) -> String {
+    format!(
+        "name secrets (apiGroups [\"\"]) in spec.resources of policy {policy} if it may read all of them, or exclude the child"
+    )
+}
+
+fn is_secret(kind: &Kind) -> bool {
+    kind.resource.group.is_empty() && kind.resource.plural == "secrets"
+}
+
 impl Cluster {
     /// Asks for the right to read the kind of a parent, where that is what is missing, in the policy that covers the
-    /// request.
-    pub(crate) fn ask_for(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
-        let Some(kind) = self.grants.refused(owner).filter(|_| !request.is_dry_run()) else { return };
+    /// request. What people have to do themselves.
+    pub(crate) fn ask_for(
+        &self,
+        owner: &Owner,
+        request: &Request<'_>,
+        namespace: Option<&Namespace>,
+    ) -> Option<String> {
+        let kind = self.grants.refused(owner)?;
         let object = request.old_object.as_ref().or(request.object.as_ref());
         let labels = object.map(|object| object.metadata.labels()).unwrap_or_default();
         let settings = self.settings();
@@ -114,13 +128,13 @@ impl Cluster {
             namespace_labels: namespace.map(|namespace| &namespace.labels),
             labels: &labels,
         };
-        let Some((_, policy)) = settings.policies.mode(&target) else { return };
+        let (_, policy) = settings.policies.mode(&target)?;
         let parent = ParentKind {
             api_group: kind.resource.group.clone(),
             kind: kind.resource.kind.clone(),
             resource: kind.resource.plural.clone(),
         };
-        if self.grants.is_due(policy, &parent, Instant::now()) {
+        if !request.is_dry_run() && self.grants.is_due(policy, &parent, Instant::now()) {
             tracing::warn!(
                 policy,
                 resource = parent.resource,
@@ -130,6 +144,7 @@ impl Cluster {
             );
             tokio::spawn(ask(self.fresh.clone(), policy.to_owned(), parent));
         }
+        is_secret(&kind).then(|| advice(policy))
     }
 }
 
@@ -195,7 +210,8 @@ mod tests {
     #[test]
     fn what_is_missing_says_what_to_do() {
         let secrets = missing_rule(&kind("", "secrets"));
-        assert!(secrets.contains("in spec.resources of the policy"), "{secrets}");
+        assert_eq!(secrets, "kausality may not read Secrets, unless a policy names them");
+        assert!(advice("p").contains("in spec.resources of policy p"), "{}", advice("p"));
         let others = missing_rule(&kind("example.com", "secrets"));
         assert_eq!(others, "kausality lacks the right to get, list, watch and patch secrets.example.com");
     }
