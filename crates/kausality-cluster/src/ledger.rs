@@ -287,11 +287,16 @@ impl Ledger {
 
     async fn count_all(&self, at_once: bool) {
         let due: Vec<(Key, Arc<Tab>)> = {
-            let tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
+            // What has been written and not seen since is known from the watch.
+            tabs.retain(|_, tab| {
+                let notes = tab.notes();
+                let rests = notes.rest_until.is_some_and(|until| until > Instant::now());
+                notes.unwritten > 0 || rests || Arc::strong_count(tab) > 1
+            });
             let is_due = |tab: &Tab| {
                 let notes = tab.notes();
                 notes.unwritten > 0
-                    && notes.entered.is_some()
                     && (at_once || notes.rest_until.is_none_or(|until| until <= Instant::now()))
             };
             tabs.iter().filter(|(_, tab)| is_due(tab)).map(|(key, tab)| (key.clone(), tab.clone())).collect()

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use kausality_api::drift::{Drift as Entry, DriftResolution, DriftState, ResolutionReason};
+use kausality_api::drift::{Drift as Entry, DriftResolution, DriftState, MAX_RESOLVED, ResolutionReason};
 use kausality_core::{
     Summary,
     ledger::{self, ParentNow},
@@ -100,6 +100,9 @@ fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {
         // The objects are of no use here.
         Ok(mut entry) => {
             (entry.spec.old_object, entry.spec.new_object) = (None, None);
+            if !entry.status.state.is_open() {
+                (entry.spec.trace, entry.spec.changes) = (None, Vec::new());
+            }
             Some((key(object), Arc::new(entry)))
         }
         Err(error) => {
@@ -153,6 +156,9 @@ async fn tend(cluster: &Cluster, book: &Book) {
         let mut all = book.namespaced.lock().known.clone();
         all.extend(book.cluster.lock().known.clone());
         looks.retain(|key, _| all.contains_key(key));
+        for (key, entry) in superfluous(&all) {
+            remove(cluster, &key, &entry).await;
+        }
         for (key, entry) in all {
             let look = looks.entry(key.clone()).or_default();
             if entry.status.state.is_open() {
@@ -288,6 +294,22 @@ async fn write(
     }
 }
 
+/// The oldest entries that are over, where a namespace has too many of them.
+fn superfluous(all: &BTreeMap<Key, Arc<Entry>>) -> Vec<(Key, Arc<Entry>)> {
+    let mut closed: BTreeMap<&str, Vec<(Timestamp, &Key)>> = BTreeMap::new();
+    for (key, entry) in all {
+        if let (false, Some(resolution)) = (entry.status.state.is_open(), &entry.status.resolution) {
+            closed.entry(&key.0).or_default().push((resolution.at, key));
+        }
+    }
+    let mut oldest = Vec::new();
+    for mut closed in closed.into_values().filter(|closed| closed.len() > MAX_RESOLVED) {
+        closed.sort_unstable();
+        oldest.extend(closed.iter().take(closed.len() - MAX_RESOLVED).map(|(_, key)| (*key).clone()));
+    }
+    oldest.into_iter().filter_map(|key| all.get(&key).cloned().map(|entry| (key, entry))).collect()
+}
+
 /// Whether nobody needs an entry any more.
 fn is_outdated(entry: &Entry, now: Timestamp) -> bool {
     let Some(resolution) = &entry.status.resolution else { return false };
@@ -331,6 +353,23 @@ mod tests {
             all.extend(more);
         }
         serde_json::from_value(entry).unwrap()
+    }
+
+    #[test]
+    fn of_too_many_that_are_over_the_oldest_go() {
+        let closed = |nth: i64| {
+            let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(nth);
+            Arc::new(entry(json!({"resolution": {"reason": "Approved", "at": at}})))
+        };
+        let many = i64::try_from(MAX_RESOLVED).unwrap() + 2;
+        let key = |namespace: &str, nth: i64| (namespace.to_owned(), format!("{:05}", many - nth));
+        let mut all: BTreeMap<Key, Arc<Entry>> =
+            (0..many).map(|nth| (key("full", nth), closed(nth))).collect();
+        all.extend((2..many).map(|nth| (key("just", nth), closed(nth))));
+        let open = Arc::new(entry(json!({"state": "Blocked"})));
+        all.extend((0..many).map(|nth| (("full".to_owned(), format!("open-{nth}")), open.clone())));
+        let gone: Vec<Key> = superfluous(&all).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(gone, [key("full", 0), key("full", 1)]);
     }
 
     #[test]
