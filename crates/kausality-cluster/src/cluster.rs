@@ -284,7 +284,8 @@ impl Cluster {
             && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
 
-    /// How the watches are doing.
+    /// How the watches are doing. One that is forbidden is not ill: whoever may not read a kind asks for the right to it, and
+    /// the policy says what became of that.
     #[must_use]
     pub fn health(&self) -> Vec<WatchHealth> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
@@ -294,6 +295,7 @@ impl Cluster {
             health,
         };
         let health = indexes.iter().map(|((group, kind), watched)| of(group, kind, watched.index.health()));
+        let health = health.filter(|watch| !self.grants.explain(watch));
         let others = [
             of("", "Namespace", self.namespaces.health()),
             of(kausality_api::GROUP, "Kausality", self.policies.health()),
@@ -328,7 +330,7 @@ impl Cluster {
         };
         let late = || "the API server did not answer in time".to_owned();
         let found = tokio::time::timeout_at(until, in_time).await;
-        let (parent, scaled, owner) = found.unwrap_or_else(|_| {
+        let (mut parent, scaled, owner) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())), None)
         });
@@ -336,8 +338,10 @@ impl Cluster {
             Some(name) => self.namespace(&name, freshness, until).await,
             None => None,
         };
-        if let (KnownParent::Unreadable(_), Some(owner)) = (&parent, &owner) {
-            self.ask_for(owner, request, namespace.as_deref());
+        if let (KnownParent::Unreadable(why), Some(owner)) = (&mut parent, &owner)
+            && let Some(advice) = self.ask_for(owner, request, namespace.as_deref())
+        {
+            *why = format!("{why}: {advice}");
         }
         let authority = match authority {
             true => self.authorities.of(&self.client, request, until).await,

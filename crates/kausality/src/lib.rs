@@ -13,6 +13,7 @@ pub mod manifests;
 mod mode;
 pub mod own;
 pub mod plan;
+mod reach;
 pub mod replay;
 pub mod target;
 pub mod uninstall;

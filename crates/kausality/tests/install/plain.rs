@@ -149,4 +149,9 @@ async fn what_helm_installed_is_left_to_helm() {
     );
     let (code, said) = kausality(&plane, &["uninstall", "--yes"]);
     assert!(code == 2 && said.contains("helm uninstall drifts -n platform"), "{said}");
+    // And nobody has to say where that is.
+    let (_, said) = kausality(&plane, &["doctor"]);
+    assert!(said.contains("Secret platform/kausality-webhook-tls"), "{said}");
+    let (_, said) = kausality(&plane, &["doctor", "--namespace", "elsewhere"]);
+    assert!(said.contains("Secret elsewhere/kausality-webhook-tls"), "{said}");
 }

@@ -107,6 +107,10 @@ async fn the_controller_writes_roles_of_policies_only() {
         (role("kausality:policy:a", &json!({"/rules": all})), "get, list, watch and patch"),
         (role("kausality:policy:a", &json!({"/rules": urls})), "get, list, watch and patch"),
         (role("kausality:policy:a", &json!({"/metadata/labels": admin})), "are gathered into no role"),
+        (
+            role("kausality:policy:a", &json!({"/metadata/labels": {"team": "a"}})),
+            "have no labels but their own",
+        ),
     ] {
         let (accepted, said) = apply(&object, &[]);
         assert!(!accepted && said.contains(reason), "{object}: {said}");
@@ -123,6 +127,12 @@ async fn the_controller_writes_roles_of_policies_only() {
     })
     .await
     .unwrap();
+    // What others have put onto it keeps nobody from writing it.
+    must(&plane, &["label", "clusterrole", "kausality:policy:workloads", "team=a"]);
+    let wider =
+        json!([{"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get"]}]);
+    let (accepted, said) = apply(&role("kausality:policy:workloads", &json!({"/rules": wider})), &[]);
+    assert!(accepted, "{said}");
     let (deleted, said) =
         as_account(&plane, "kausality-controller", &["delete", "clusterrole", "kausality:policy:workloads"]);
     assert!(deleted, "{said}");
