@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    controller::Controller, demo::Demo, diff::Diff, doctor::Doctor, install::Install, own::Own, plan::Plan,
-    replay::Replay, uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
+    backend::Backend, controller::Controller, demo::Demo, diff::Diff, doctor::Doctor, install::Install,
+    own::Own, plan::Plan, replay::Replay, uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -31,6 +31,7 @@ enum Command {
     Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
     Controller(Box<Controller>),
+    Backend(Backend),
     Doctor(Box<Doctor>),
 }
 
@@ -58,6 +59,10 @@ impl Cli {
             Command::Controller(controller) => {
                 logs();
                 controller.run()
+            }
+            Command::Backend(backend) => {
+                logs();
+                backend.run()
             }
         }
     }

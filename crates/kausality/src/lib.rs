@@ -1,5 +1,6 @@
 //! The commands of `kausality`, as a library so that tests and benchmarks can reach them.
 
+pub mod backend;
 mod cli;
 pub mod connect;
 pub mod controller;
