@@ -126,6 +126,18 @@ mod tests {
             (503, r#"{"acknowledged":false,"error":"the disk is full"}"#),
         ];
         let all: Vec<String> = cases.iter().map(|(status, body)| text(*status, body)).collect();
-        insta::assert_snapshot!(all.join("\n"), @"");
+        insta::assert_snapshot!(all.join("\n"), @r"
+        Report Growing: the endpoint did not take it over: queue is full
+        Report Growing: the endpoint did not take it over: it does not say why
+        Report Growing: the endpoint answered 301 Moved Permanently: reports are not sent on to where it points; configure that URL
+        Report Growing: the endpoint answered 307 Temporary Redirect: reports are not sent on to where it points; configure that URL
+        Report Longest: the endpoint answered 400 Bad Request
+        Report Longest: the endpoint answered 401 Unauthorized
+        Endpoint Growing: the endpoint answered 408 Request Timeout
+        Report Longest: the endpoint answered 413 Payload Too Large: too large
+        Endpoint Growing: the endpoint answered 429 Too Many Requests
+        Endpoint Growing: the endpoint answered 500 Internal Server Error
+        Endpoint Growing: the endpoint answered 503 Service Unavailable: the disk is full
+        ");
     }
 }
