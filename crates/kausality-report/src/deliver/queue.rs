@@ -107,6 +107,12 @@ impl Queue {
                 self.due.insert((now, key.clone()));
             }
             Some(Job { place: Place::Flying { again }, .. }) => *again = true,
+            // It may be over by now, and then nobody is to hear of it at all.
+            Some(Job { place: Place::Waiting(due), is_snoozed: true, .. }) => {
+                self.due.remove(&(*due, key.clone()));
+                *due = now;
+                self.due.insert((now, key.clone()));
+            }
             // It has its time already: a change of the Drift is no reason to try sooner.
             Some(Job { place: Place::Waiting(_), .. }) => {}
         }

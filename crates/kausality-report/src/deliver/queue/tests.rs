@@ -133,6 +133,9 @@ fn snoozed_ones_are_not_pending() {
     let flight = queue.take(now).unwrap();
     queue.land(flight, Landing::Snoozed(now + SECOND), now, 0);
     assert_eq!((queue.pending(), queue.next_due()), (0, Some(now + SECOND)));
+    queue.want(&key("a"), now);
+    let flight = queue.take(now).expect("a change may be its end");
+    queue.land(flight, Landing::Snoozed(now + SECOND), now, 0);
     let flight = queue.take(now + SECOND).unwrap();
     queue.land(flight, Landing::Told { more: true }, now + SECOND, 0);
     assert_eq!(queue.pending(), 1);
