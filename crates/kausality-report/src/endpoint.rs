@@ -126,18 +126,18 @@ pub struct Entry {
     pub allow_insecure: bool,
 }
 
-/// Reads the endpoints in a file, YAML or JSON.
+/// Reads the endpoints in a file, YAML or JSON, as they are written there.
 ///
 /// # Errors
-/// If it cannot be read, or an endpoint in it cannot be used.
-pub fn load(path: &Path) -> Result<Vec<Endpoint>, BadEndpoints> {
+/// If it cannot be read, or is no list of endpoints.
+pub fn read(path: &Path) -> Result<Vec<Entry>, BadEndpoints> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| BadEndpoints::Unreadable { path: path.to_owned(), source })?;
     // The lines themselves are not quoted, since URLs may be secrets.
     let options = serde_saphyr::options! { with_snippet: false };
     let written: Written = serde_saphyr::from_str_with_options(&text, options)
         .map_err(|error| BadEndpoints::Malformed { path: path.to_owned(), message: error.to_string() })?;
-    check(written.endpoints)
+    Ok(written.endpoints)
 }
 
 /// The endpoints that these entries describe.

@@ -1,4 +1,4 @@
-//! `kausality controller`: keeps the webhook registered, granted and certified.
+//! `kausality controller`: keeps the webhook registered, granted and certified, and tells of drifts.
 
 use std::{
     net::SocketAddr,
@@ -18,9 +18,14 @@ use kausality_controller::{
     lease::Terms,
     run,
 };
+use kausality_report::deliver;
 use kausality_webhook::Probes;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
+
+mod reports;
+
+use reports::Reports;
 
 use crate::{
     connect::Connection,
@@ -30,7 +35,7 @@ use crate::{
 /// The Lease for which replicas contend.
 const LEASE: &str = "kausality-controller";
 
-/// Register the webhook for what policies name; keep its rights and its certificate.
+/// Register the webhook for what policies name; keep its rights and its certificate; report drifts.
 #[derive(Debug, Args)]
 pub struct Controller {
     #[command(flatten)]
@@ -75,6 +80,9 @@ pub struct Controller {
     /// Where to serve /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS")]
     health_address: Option<SocketAddr>,
+
+    #[command(flatten)]
+    reports: Reports,
 }
 
 /// Who writes the certificate.
@@ -97,6 +105,7 @@ impl Controller {
     }
 
     async fn contend(&self) -> Result<ExitCode> {
+        let senders = self.reports.senders()?;
         let (_, client) = self.connection.clients("controller").await?;
         let user = in_time(Cluster::own_user(&client)).await.context(
             "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
@@ -106,6 +115,8 @@ impl Controller {
         let metrics = Metrics::default();
         let mut registry = Registry::default();
         metrics.register(&mut registry);
+        let deliveries = kausality_report::Metrics::default();
+        deliveries.register(&mut registry);
         if let Some(address) = self.health_address {
             // One that waits for its turn is as ready as one that leads.
             let probes = Probes::new(registry, || Ok(()));
@@ -117,7 +128,13 @@ impl Controller {
         }
         let controller = run::Controller::new(client.clone(), self.settings(), metrics.clone());
         let (leading, mut led) = watch::channel(false);
-        let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
+        let deliver = async || {
+            if senders.is_empty() {
+                return std::future::pending().await;
+            }
+            deliver::run(client.clone(), &senders, &deliveries).await;
+        };
+        let election = Election::new(client.clone(), &self.namespace, LEASE, &me, Terms::default());
         let work = async {
             loop {
                 let leads = *led.borrow_and_update();
@@ -127,6 +144,7 @@ impl Controller {
                     tokio::select! {
                         goes_on = changed => goes_on,
                         () = controller.lead() => false,
+                        () = deliver() => false,
                     }
                 } else {
                     changed.await

@@ -4,7 +4,7 @@ fn parsed(text: &str) -> Result<Vec<Endpoint>, BadEndpoints> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endpoints.yaml");
     std::fs::write(&path, text).unwrap();
-    load(&path)
+    read(&path).and_then(check)
 }
 
 /// An endpoint with these lines beside a name and a URL.
@@ -76,7 +76,7 @@ fn faults_name_the_endpoint_and_the_field() {
         (parsed(&many), "there are 33 endpoints, and may be 32"),
         (parsed("endpoint: []"), "endpoint"),
         (parsed("endpoints: {"), "endpoints.yaml"),
-        (load(Path::new("/nowhere/at/all")), "cannot read /nowhere/at/all"),
+        (read(Path::new("/nowhere/at/all")).and_then(check), "cannot read /nowhere/at/all"),
     ];
     for (outcome, expected) in cases {
         let error = outcome.expect_err(expected).to_string();
