@@ -1,79 +1,19 @@
-//! The backends as processes: what they print, what they keep, and whom they let in.
+//! The backends as processes: what they print, what they keep, whom they let in, and that nothing is lost on the way to
+//! them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    io::{BufRead as _, Read as _},
     path::Path,
-    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
-/// A backend, until it is dropped.
-struct Backend {
-    child: Child,
-    address: String,
-    stdout: BufReader<ChildStdout>,
-}
+mod failover;
+mod process;
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kausality"));
-    command.arg("backend").args(arguments).stdin(Stdio::null());
-    command
-}
-
-impl Backend {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = command(arguments);
-        command.args(["--bind-address", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let address = lines.find_map(|line| {
-            let line: Value = serde_json::from_str(&line).ok()?;
-            (line["fields"]["message"] == "listening")
-                .then(|| line["fields"]["address"].as_str().map(ToOwned::to_owned))?
-        });
-        // Its log must be read on, or it would block one day.
-        std::thread::spawn(move || lines.for_each(drop));
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, address: address.expect("it says where it listens"), stdout }
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let (host, length) = (&self.address, body.len());
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n{headers}\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        (status, serde_json::from_str(body).unwrap_or_default())
-    }
-
-    fn post(&self, report: &Value) -> (u16, Value) {
-        self.ask("POST", "/webhook", "", &report.to_string())
-    }
-
-    /// As `kill -9` does.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
+use process::{Backend, command};
 
 fn report(id: &str, phase: &str) -> Value {
     json!({"apiVersion": "kausality.io/v1alpha1", "kind": "DriftReport", "spec": {
@@ -93,10 +33,7 @@ fn reports_are_printed_as_yaml() {
     assert_eq!(backend.post(&json!({"kind": "Status"})).0, 400);
     assert_eq!(backend.post(&report("a1", "Resolved")).1["acknowledged"], true);
     assert_eq!(backend.ask("GET", "/healthz", "", "").1["status"], "ok");
-    let _: std::process::ExitStatus = {
-        backend.child.kill().unwrap();
-        backend.child.wait().unwrap()
-    };
+    backend.kill();
     let mut printed = String::new();
     backend.stdout.read_to_string(&mut printed).unwrap();
     insta::assert_snapshot!("backend-log-yaml", printed);
@@ -120,7 +57,7 @@ fn what_was_acknowledged_survives_a_kill() {
     let database = database.to_str().unwrap();
     let mut all = Vec::new();
     for round in 0..5 {
-        let backend = Backend::start(&["serve", "--database", database]);
+        let mut backend = Backend::start(&["serve", "--database", database]);
         let (_, health) = backend.ask("GET", "/healthz", "", "");
         assert_eq!(health["driftCount"], all.len());
         for number in 0..10 {
