@@ -18,13 +18,16 @@ use crate::{
     backoff::{self, Patience},
     endpoint::{BadEndpoints, Endpoint},
     secret::{self, Token},
-    signature::{SIGNATURE, Signed, TIMESTAMP},
+    signature::{Key, SIGNATURE, Signed, TIMESTAMP},
 };
 
 mod answer;
 mod connection;
 
 use connection::{Connection, Material};
+
+/// A field of the configuration, and what is wrong with it.
+type Fault = (&'static str, String);
 
 /// The bytes of the largest answer that is read.
 pub const LARGEST_ANSWER: usize = 64 << 10;
@@ -95,7 +98,7 @@ impl Sender {
     /// # Errors
     /// If the endpoint did not say that it has taken it over.
     pub async fn send(&self, report: &DriftReport, now: Timestamp) -> Result<(), Failure> {
-        let unready = |(field, why): (&str, String)| Failure::of_endpoint(format!("{field}: {why}"));
+        let unready = |(field, why): Fault| Failure::of_endpoint(format!("{field}: {why}"));
         let (token, key) = self.secrets().map_err(unready)?;
         let attempt = async {
             let connection = self.connect().map_err(unready)?;
@@ -131,7 +134,7 @@ impl Sender {
         })
     }
 
-    fn secrets(&self) -> Result<(Option<Token>, Option<crate::signature::Key>), (&'static str, String)> {
+    fn secrets(&self) -> Result<(Option<Token>, Option<Key>), Fault> {
         let files = &self.endpoint.files;
         let token = files.token.as_deref().map(Token::read).transpose();
         let token = token.map_err(|bad| ("tokenFile", bad.to_string()))?;
@@ -141,7 +144,7 @@ impl Sender {
     }
 
     /// Connections that fit the files as they are at present.
-    fn connect(&self) -> Result<Arc<Connection>, (&'static str, String)> {
+    fn connect(&self) -> Result<Arc<Connection>, Fault> {
         let is_tls = self.endpoint.url.scheme_str() == Some("https");
         let material = Material::read(&self.endpoint.files, is_tls)?;
         let mut current = self.connection.lock().unwrap_or_else(PoisonError::into_inner);

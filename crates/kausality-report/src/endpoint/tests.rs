@@ -105,6 +105,9 @@ fn neither_faults_nor_debugging_show_what_may_be_secret() {
 fn the_example_in_the_documentation_is_right() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/endpoints.yaml");
     let endpoints = read(&file).and_then(check).unwrap();
-    assert_eq!(endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect::<Vec<_>>(), ["pager", "history"]);
+    assert_eq!(
+        endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect::<Vec<_>>(),
+        ["pager", "history"]
+    );
     assert!(endpoints[0].files.identity.is_some() && endpoints[1].files.token.is_some());
 }

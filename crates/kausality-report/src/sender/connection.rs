@@ -16,13 +16,11 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
+use super::Fault;
 use crate::{endpoint::Files, secret};
 
 /// How long a connection is kept open that nobody uses.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// A field, and what is wrong with it.
-type Fault = (&'static str, String);
 
 /// What is in the files that TLS needs. No `Debug`: one is a key.
 #[derive(Default, PartialEq, Eq)]

@@ -112,7 +112,7 @@ fn faults_say_what_to_do() {
         (vec!["log", "--token-file", &missing], "cannot read"),
         (vec!["log", "--hmac-key-file", &missing], "cannot read"),
         (vec!["serve", "--database", &text], "file is not a database"),
-        (vec!["serve", "--database", &database, "--retention", "-1h"], "--retention must not be negative"),
+        (vec!["serve", "--database", &database, "--retention=-1h"], "--retention must not be negative"),
         (vec!["serve", "--database", &database, "--max-size", "1MiB"], "--max-size must be at least 8 MiB"),
         (vec!["serve", "--database", &database, "--max-size", "much"], "not a size like 500MiB"),
     ] {
