@@ -106,7 +106,7 @@ impl Controller {
 
     async fn contend(&self) -> Result<ExitCode> {
         let senders = self.reports.senders()?;
-        let (_, client) = self.connection.clients("controller").await?;
+        let (pooled, client) = self.connection.clients("controller").await?;
         let user = in_time(Cluster::own_user(&client)).await.context(
             "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
         )?;
@@ -132,9 +132,10 @@ impl Controller {
             if senders.is_empty() {
                 return std::future::pending().await;
             }
-            deliver::run(client.clone(), &senders, &deliveries).await;
+            // Many small calls, each tried again: connections are worth keeping.
+            deliver::run(pooled.clone(), &senders, &deliveries).await;
         };
-        let election = Election::new(client.clone(), &self.namespace, LEASE, &me, Terms::default());
+        let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
         let work = async {
             loop {
                 let leads = *led.borrow_and_update();

@@ -149,6 +149,13 @@ impl Machinery {
         reports
     }
 
+    /// What the controller last said.
+    fn last_words(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
     fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("controller.log")).unwrap()
     }
@@ -213,15 +220,21 @@ async fn every_drift_arrives_whoever_is_killed() {
     for id in &ids[gone..] {
         resolve(&client, id).await;
     }
-    let left = async || {
+    // Asked of the backend first: to list all drifts time and again would be most of the work.
+    let arrived = async || match machinery.backend.ask("GET", "/healthz", "", "").1["driftCount"].as_u64() {
+        Some(reports) if reports == 2 * count => Ok(()),
+        reports => Err(format!("{reports:?} reports. {}", machinery.last_words())),
+    };
+    eventually(PATIENCE, "all has arrived", arrived).await.unwrap();
+    let recorded = async || {
         let all = drifts(&client).list(&ListParams::default()).await.unwrap();
         let is_untold = |drift: &&DynamicObject| drift.data["status"]["deliveries"][0]["resolved"].is_null();
         match all.iter().filter(is_untold).count() {
             0 => Ok(()),
-            left => Err(format!("{left} are left. {}", machinery.log().lines().last().unwrap_or_default())),
+            left => Err(format!("{left} are left. {}", machinery.last_words())),
         }
     };
-    eventually(PATIENCE, "all is told", left).await.unwrap();
+    eventually(PATIENCE, "all is recorded", recorded).await.unwrap();
 
     let mut heard: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (id, phase) in machinery.reports() {
