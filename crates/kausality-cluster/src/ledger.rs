@@ -249,7 +249,7 @@ impl Ledger {
             return Ok(false);
         };
         let version = version(&object);
-        let Ok(entry) = serde_json::to_value(&object).and_then(serde_json::from_value::<Entry>) else {
+        let Ok(entry) = entry(&object) else {
             tracing::warn!(drift = key.1, "an entry of the ledger cannot be understood: it is left alone");
             return Ok(true);
         };
@@ -312,6 +312,17 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Reads an entry. Items of lists do not say what they are.
+fn entry(object: &DynamicObject) -> Result<Entry, serde_json::Error> {
+    let mut value = serde_json::to_value(object)?;
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), kausality_api::API_VERSION.into());
+        fields.insert("kind".to_owned(), resource(plural(namespace)).kind.into());
+    }
+    serde_json::from_value(value)
 }
 
 /// What changes in an entry that has been seen again.

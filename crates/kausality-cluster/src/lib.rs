@@ -37,7 +37,7 @@ mod spent;
 pub use alarm::alarm;
 pub use clock::Clock;
 pub use cluster::{Cluster, Freshness, WatchHealth};
-pub use feed::Which;
+pub use feed::{Mirror, Which, follow};
 pub use index::{Changes, Index, Sight};
 pub use kinds::{Kind, Kinds, Listing, UnknownKind};
 pub use pulse::Health;

@@ -1,4 +1,4 @@
-//! `kausality controller`: keeps the webhook registered, granted and certified.
+//! `kausality controller`: keeps the webhook registered, granted and certified, and tells of drifts.
 
 use std::{
     net::SocketAddr,
@@ -22,9 +22,14 @@ use kausality_controller::{
     lease::Terms,
     run,
 };
+use kausality_report::deliver;
 use kausality_webhook::Probes;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
+
+mod reports;
+
+use reports::Reports;
 
 use crate::{
     connect::Connection,
@@ -35,7 +40,7 @@ use crate::{
 /// The Lease for which replicas contend.
 const LEASE: &str = "kausality-controller";
 
-/// Register the webhook for what policies name; keep its rights and its certificate.
+/// Register the webhook for what policies name; keep its rights and its certificate; report drifts.
 #[derive(Debug, Args)]
 pub struct Controller {
     #[command(flatten)]
@@ -80,6 +85,9 @@ pub struct Controller {
     /// Where to serve /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS")]
     health_address: Option<SocketAddr>,
+
+    #[command(flatten)]
+    reports: Reports,
 }
 
 /// Who writes the certificate.
@@ -102,10 +110,13 @@ impl Controller {
     }
 
     async fn contend(&self) -> Result<ExitCode> {
-        let (_, client) = self.connection.clients("controller").await?;
+        let senders = self.reports.senders()?;
+        let (pooled, client) = self.connection.clients("controller").await?;
         let metrics = Metrics::default();
         let mut registry = Registry::default();
         metrics.register(&mut registry);
+        let deliveries = kausality_report::Metrics::default();
+        deliveries.register(&mut registry);
         let reached = Arc::new(AtomicBool::new(false));
         if let Some(address) = self.health_address {
             // One that waits for its turn is as ready as one that leads.
@@ -127,7 +138,14 @@ impl Controller {
         tracing::info!(user, me, "connected");
         let controller = run::Controller::new(client.clone(), self.settings(), metrics.clone());
         let (leading, mut led) = watch::channel(false);
-        let cluster = Cluster::new(client.clone(), client.clone(), Default::default(), Clock::default());
+        // Many small calls, each tried again: connections are worth keeping.
+        let cluster = Cluster::new(pooled.clone(), client.clone(), Default::default(), Clock::default());
+        let deliver = async || {
+            if senders.is_empty() {
+                return std::future::pending().await;
+            }
+            deliver::run(pooled.clone(), &senders, &deliveries).await;
+        };
         let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
         let work = async {
             loop {
@@ -139,6 +157,7 @@ impl Controller {
                         goes_on = changed => goes_on,
                         () = controller.lead() => false,
                         () = ledger::keep::keep(cluster.clone()) => false,
+                        () = deliver() => false,
                     }
                 } else {
                     changed.await

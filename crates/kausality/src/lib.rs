@@ -2,6 +2,7 @@
 
 mod act;
 pub mod approve;
+pub mod backend;
 mod cli;
 pub mod completions;
 pub mod connect;
@@ -29,6 +30,7 @@ pub mod snooze;
 mod span;
 pub mod target;
 pub mod trace;
+pub mod tui;
 pub mod unapprove;
 pub mod uninstall;
 pub mod up;

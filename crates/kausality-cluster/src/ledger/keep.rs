@@ -95,7 +95,7 @@ fn key(object: &DynamicObject) -> Key {
 }
 
 fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {
-    let entry = serde_json::to_value(object).and_then(serde_json::from_value::<Entry>);
+    let entry = super::entry(object);
     match entry {
         // The objects are of no use here.
         Ok(mut entry) => {
