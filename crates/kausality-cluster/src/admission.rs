@@ -74,6 +74,11 @@ impl Cluster {
             decision = decide(&review, &known.facts(&settings));
         }
         self.lately.note(&review.request, &decision);
+        for effect in &decision.effects {
+            if let Effect::Report(drift) = effect {
+                self.enter(drift, &decision, until).await;
+            }
+        }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&known, &decision);
         }

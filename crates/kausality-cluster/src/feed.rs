@@ -31,7 +31,7 @@ const PAGE: u32 = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(20));
 
 /// What a watch keeps up to date.
-pub(crate) trait Mirror {
+pub trait Mirror {
     /// A list begins: what arrives until it is complete replaces everything.
     fn begin(&self);
     /// An object of a list. `Break`: this is too much, and the watch need not go on.
@@ -77,6 +77,14 @@ enum End {
     Failed(String),
     /// The mirror has had enough.
     Enough,
+}
+
+/// Keeps a mirror of some objects up to date, for those who need not know how the watch is doing. As [`alarm`], it never
+/// ends, unless the mirror has had enough.
+///
+/// [`alarm`]: crate::alarm
+pub async fn follow(api: Api<DynamicObject>, which: &Which, what: &str, mirror: &impl Mirror) {
+    feed_some(api, which, what, &Pulse::default(), mirror).await;
 }
 
 /// Keeps a mirror of all objects up to date, for ever; or until it has had enough. Errors are waited out, never passed on.

@@ -20,7 +20,7 @@
 //! | who acts? | [`actor`], [`managers`] |
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
-//! | may it happen? | [`gate`], [`policy`] |
+//! | may it happen? | [`gate`], [`policy`], [`authority`] |
 //! | what follows? | [`decision`], [`patch`], [`ledger`], [`standing`], [`explain`] |
 //!
 //! ```
@@ -44,6 +44,7 @@
 pub mod actor;
 mod annotations;
 mod answer;
+pub mod authority;
 pub mod cause;
 mod change;
 mod child;

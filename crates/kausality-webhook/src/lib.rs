@@ -46,6 +46,7 @@ mod probes;
 pub mod response;
 mod routes;
 mod server;
+mod site;
 mod validate;
 
 pub use admission::{Admission, Reply, Subject};
@@ -55,3 +56,4 @@ pub use kausality_core::review::BadReview;
 pub use metrics::Metrics;
 pub use probes::Probes;
 pub use server::{Config, Listening, Server, ServerError};
+pub use site::Site;

@@ -239,8 +239,11 @@ async fn furnish(sandbox: &Sandbox) -> Result<()> {
         },
     });
     let url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, answer) = send(sandbox, "admin", Method::POST, url, &definition).await;
-    ensure!(code == 201, "the definition: {code} {}", answer["message"]);
+    let ours = kausality_api::crd::all().into_iter().map(|(_, definition)| definition);
+    for definition in ours.chain([definition]) {
+        let (code, answer) = send(sandbox, "admin", Method::POST, url, &definition).await;
+        ensure!(code == 201, "the definition: {code} {}", answer["message"]);
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{
     approve::Approve,
+    backend::Backend,
     completions::{Completions, Man},
     controller::Controller,
     demo::Demo,
@@ -24,6 +25,7 @@ use crate::{
     show::Show,
     snooze::{Snooze, Unsnooze},
     trace::Trace,
+    tui::Tui,
     unapprove::Unapprove,
     uninstall::Uninstall,
     up::Up,
@@ -53,6 +55,7 @@ enum Command {
     Snooze(Box<Snooze>),
     Unsnooze(Box<Unsnooze>),
     Trace(Box<Trace>),
+    Tui(Box<Tui>),
     Policies(Box<Policies>),
     Why(Box<Why>),
     Replay(Replay),
@@ -63,6 +66,7 @@ enum Command {
     Uninstall(Box<Uninstall>),
     Webhook(Box<Webhook>),
     Controller(Box<Controller>),
+    Backend(Backend),
     Doctor(Box<Doctor>),
     Completions(Completions),
     Man(Man),
@@ -96,6 +100,7 @@ impl Cli {
             | Command::Snooze(_)
             | Command::Unsnooze(_)
             | Command::Trace(_)
+            | Command::Tui(_)
             | Command::Policies(_)
             | Command::Completions(_)
             | Command::Man(_) => 1,
@@ -121,6 +126,7 @@ impl Cli {
             Command::Snooze(snooze) => snooze.run(),
             Command::Unsnooze(unsnooze) => unsnooze.run(),
             Command::Trace(trace) => trace.run(),
+            Command::Tui(tui) => tui.run(),
             Command::Policies(policies) => policies.run(),
             Command::Why(why) => why.run(),
             Command::Replay(replay) => replay.run(),
@@ -139,6 +145,10 @@ impl Cli {
             Command::Controller(controller) => {
                 logs();
                 controller.run()
+            }
+            Command::Backend(backend) => {
+                logs();
+                backend.run()
             }
         }
     }

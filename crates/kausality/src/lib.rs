@@ -2,6 +2,7 @@
 
 mod act;
 pub mod approve;
+pub mod backend;
 mod cli;
 pub mod completions;
 pub mod connect;
@@ -21,6 +22,7 @@ mod output;
 pub mod own;
 pub mod plan;
 pub mod policies;
+mod reach;
 pub mod reject;
 pub mod replay;
 pub mod show;
@@ -28,6 +30,7 @@ pub mod snooze;
 mod span;
 pub mod target;
 pub mod trace;
+pub mod tui;
 pub mod unapprove;
 pub mod uninstall;
 pub mod up;

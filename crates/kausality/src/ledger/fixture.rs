@@ -39,7 +39,7 @@ pub(crate) fn drift(changes: &Value) -> Entry {
             "summary": {"parent": "Garden/south", "child": "Bed/south-1", "actor": "garden:gardener",
                 "change": "spec.flowers: \"roses\" → \"thistles\""},
         },
-        "status": {"state": "Blocked", "count": 3, "firstSeen": "2026-01-25T11:00:00Z",
+        "status": {"state": "Blocked", "count": 3, "firstSeen": "2026-01-25T11:00:00Z", "countedAt": "2026-01-25T11:00:00Z",
             "lastSeen": "2026-01-25T11:59:00Z"},
     });
     json_patch::merge(&mut object, changes);

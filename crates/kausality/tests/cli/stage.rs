@@ -274,7 +274,8 @@ impl<'a> Plot<'a> {
                 "actor": kausality_api::drift::short_user(self.user),
                 "change": format!("{}: \"roses\" → \"thistles\"", self.path)},
         });
-        let mut status = json!({"state": self.state, "count": 3, "firstSeen": seen, "lastSeen": seen});
+        let mut status =
+            json!({"state": self.state, "count": 3, "firstSeen": seen, "lastSeen": seen, "countedAt": seen});
         if self.state == "Resolved" {
             status["resolution"] = json!({"reason": "ChildGone", "at": seen, "message": "the child is gone"});
         }
