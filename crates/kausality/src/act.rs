@@ -162,16 +162,16 @@ impl Editor {
         if answer.data.pointer("/status/allowed").and_then(serde_json::Value::as_bool) == Some(true) {
             return Ok(());
         }
-        let (place, role) = match namespace {
-            "" => ("in all namespaces".to_owned(), "ClusterRole"),
-            namespace => (format!("in namespace {namespace}"), "Role"),
+        let (place, binding) = match namespace {
+            "" => ("in all namespaces".to_owned(), "ClusterRoleBinding"),
+            namespace => (format!("in namespace {namespace}"), "RoleBinding"),
         };
         let why =
             answer.data.pointer("/status/reason").and_then(serde_json::Value::as_str).unwrap_or_default();
         let why = if why.is_empty() { String::new() } else { format!(" ({})", shorten(why, 200)) };
         bail!(
-            "{} may not decide about drifts {place}{why}: ask for a {role} with the rule \
-             {{apiGroups: [\"{GROUP}\"], resources: [\"drifts\"], verbs: [\"approve\"]}}",
+            "{} may not decide about drifts {place}{why}: ask for a {binding} of the ClusterRole kausality-approver, or of \
+             another with the rule {{apiGroups: [\"{GROUP}\"], resources: [\"drifts\"], verbs: [\"approve\"]}}",
             self.user
         )
     }

@@ -88,7 +88,7 @@ async fn shop() -> Stage {
         let path = "/apis/apps/v1/namespaces/shop/replicasets";
         let request = http::Request::post(path).header("content-type", "application/json");
         let request = request.body(child.to_string().into_bytes()).unwrap();
-        controller.request::<Value>(request).await.unwrap();
+        let child = controller.request::<Value>(request).await.unwrap();
 
         let minutes = if name == "web" { 5 } else { 8 };
         let plot =
@@ -97,6 +97,7 @@ async fn shop() -> Stage {
         let spec = &mut drift["spec"];
         spec["child"]["apiVersion"] = json!("apps/v1");
         spec["child"]["kind"] = json!("ReplicaSet");
+        spec["child"]["uid"] = child["metadata"]["uid"].clone();
         spec["request"]["fieldManager"] = json!("kube-controller-manager");
         spec["parent"]["controllerManager"] = json!("kube-controller-manager");
         spec["changes"] = json!([{"path": "spec.replicas", "old": "5", "new": "3", "oldOwner": "kubectl-scale",
@@ -147,6 +148,8 @@ async fn the_page_about_the_commands_can_be_followed() {
         "webhook",
         "controller",
         "doctor",
+        "tui",
+        "backend",
         "help",
     ];
     let commands = help.out.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);

@@ -12,8 +12,9 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/park/deployments";
 const SETS: &str = "/apis/apps/v1/namespaces/park/replicasets";
 const CONTROLLER: &str = "system:serviceaccount:kube-system:deployment-controller";
 
-/// A shop of three replicas that has been rolled out, and whose ReplicaSet somebody has scaled to five.
-async fn drifted(embedded: &Embedded) -> (Stage, String) {
+/// A shop of three replicas that has been rolled out, whose ReplicaSet somebody has scaled to five; the name of that
+/// ReplicaSet, and the id of the drift that its controller was kept from.
+async fn drifted(embedded: &Embedded) -> (Stage, String, String) {
     let stage = Stage::on(&embedded.sandbox).await;
     let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
         "replicas": 3, "selector": {"matchLabels": {"app": "shop"}},
@@ -29,20 +30,13 @@ async fn drifted(embedded: &Embedded) -> (Stage, String) {
     .unwrap();
     let set = stage.get(SETS).await["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
     stage.patch(&format!("{SETS}/{set}"), &json!({"spec": {"replicas": 5}})).await;
-    eventually(PATIENCE, "the denial", async || {
-        let events = stage.get("/api/v1/namespaces/park/events").await;
-        events["items"].as_array().unwrap().iter().any(|event| event["reason"] == "DriftDenied").then_some(())
+    let id = eventually(PATIENCE, "the drift", async || {
+        let drifts = stage.get("/apis/kausality.io/v1alpha1/namespaces/park/drifts").await;
+        drifts["items"][0]["metadata"]["name"].as_str().map(str::to_owned)
     })
     .await
     .unwrap();
-    let shop = stage.get(&format!("{DEPLOYMENTS}/shop")).await;
-    let mut drift =
-        serde_json::to_value(Plot { user: CONTROLLER, ..Plot::new("aaa1000000000000", &shop, &set) }.drift())
-            .unwrap();
-    drift["spec"]["child"]["apiVersion"] = json!("apps/v1");
-    drift["spec"]["child"]["kind"] = json!("ReplicaSet");
-    stage.post("/apis/kausality.io/v1alpha1/namespaces/park/drifts", &drift).await;
-    (stage, set)
+    (stage, set, id)
 }
 
 async fn replicas(stage: &Stage, set: &str) -> Value {
@@ -56,17 +50,25 @@ async fn embedded() -> Embedded {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_approved_passes_and_the_trace_says_who_did_it() {
     let embedded = embedded().await;
-    let (stage, set) = drifted(&embedded).await;
+    let (stage, set, id) = drifted(&embedded).await;
+    let id = id.as_str();
     // A controller cannot approve its own drift, whatever it may write.
-    let own = ["approve", "aaa1", "-n", "park", "--as", CONTROLLER, "--as-group", "system:masters"];
-    stage.golden("own-drift", &own);
+    let own = ["approve", id, "-n", "park", "--as", CONTROLLER, "--as-group", "system:masters"];
+    let said = stage.run(&own);
+    assert!(said.code == 1 && said.err.contains("the cluster did not keep the annotations"), "{said:?}");
     assert_eq!(replicas(&stage, &set).await, 5);
 
-    let said = stage.run(&["approve", "aaa1", "-n", "park", "--reason", "known"]);
+    let said = stage.run(&["approve", id, "-n", "park", "--reason", "known"]);
     assert_eq!(said.code, 0, "{said:?}");
     eventually(PATIENCE, "the correction", async || (replicas(&stage, &set).await == 3).then_some(()))
         .await
         .unwrap();
+    eventually(PATIENCE, "the end of the drift", async || {
+        let said = stage.run(&["drifts", id, "-n", "park"]);
+        if said.out.contains("Resolved") { Ok(()) } else { Err(said.out) }
+    })
+    .await
+    .unwrap();
     let said = stage.run(&["trace", &format!("rs/{set}"), "-n", "park"]);
     assert!(said.out.contains("[approved (once) by alice: known]"), "{said:?}");
     let shop = stage.get(&format!("{DEPLOYMENTS}/shop")).await;
@@ -79,9 +81,10 @@ async fn what_is_approved_passes_and_the_trace_says_who_did_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_rejected_or_frozen_does_not_pass() {
     let embedded = embedded().await;
-    let (stage, set) = drifted(&embedded).await;
-    assert_eq!(stage.run(&["reject", "aaa1", "-n", "park", "--reason", "not now"]).code, 0);
-    assert_eq!(stage.run(&["approve", "aaa1", "-n", "park"]).code, 1);
+    let (stage, set, id) = drifted(&embedded).await;
+    let id = id.as_str();
+    assert_eq!(stage.run(&["reject", id, "-n", "park", "--reason", "not now"]).code, 0);
+    assert_eq!(stage.run(&["approve", id, "-n", "park"]).code, 1);
     // The controller tries again later and later: what it would hear is asked for here.
     let controller = embedded.sandbox.client(&User::new(CONTROLLER, &[MASTERS]));
     let denied = async |why: &str| {
@@ -94,10 +97,10 @@ async fn what_is_rejected_or_frozen_does_not_pass() {
     };
     denied("rejected by alice: not now").await;
     assert_eq!(replicas(&stage, &set).await, 5);
-    assert_eq!(stage.run(&["unapprove", "aaa1", "-n", "park"]).code, 0);
+    assert_eq!(stage.run(&["unapprove", id, "-n", "park"]).code, 0);
 
     assert_eq!(stage.run(&["freeze", "deploy/shop", "-n", "park", "--reason", "incident 7"]).code, 0);
-    let frozen = stage.run(&["approve", "aaa1", "-n", "park"]);
+    let frozen = stage.run(&["approve", id, "-n", "park"]);
     assert!(frozen.code == 0 && frozen.err.contains("is frozen by alice"), "{frozen:?}");
     denied("incident 7").await;
     assert_eq!(replicas(&stage, &set).await, 5);

@@ -148,7 +148,12 @@ impl Stage {
     }
 
     async fn define(&self, definition: &Value) {
-        self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        match self.call("POST", path, definition).await {
+            // Kausality may have defined its own kinds.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            defined => _ = defined.unwrap(),
+        }
     }
 
     pub(crate) async fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
