@@ -2,8 +2,6 @@
 
 use jiff::Timestamp;
 use kausality_api::{
-    annotation::{APPROVALS, REJECTIONS},
-    approval::{Approval, Entries, Rejection},
     drift::{
         Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
         FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
@@ -13,12 +11,7 @@ use kausality_api::{
 use kausality_fields::Leaf;
 use serde_json::Value;
 
-use crate::{
-    change::Drift,
-    entries::{self, Subject},
-    gate::Resolution,
-    summary::{ObjectId, Summary},
-};
+use crate::{change::Drift, gate::Resolution, standing::Standing, summary::Summary};
 
 /// Characters of a change in a table.
 const MAX_CHANGE: usize = 100;
@@ -143,7 +136,7 @@ pub fn resolution(
         let message = "the parent's intent has changed: it is no drift any more".to_owned();
         return over(ResolutionReason::ParentChanged, None, message);
     }
-    if let Some(approval) = approval(spec, parent, now) {
+    if let Some(approval) = Standing::of(spec, parent, now).approval().cloned() {
         let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         let message = format!("approved ({}){why}", approval.mode.as_str());
         return over(ResolutionReason::Approved, approval.by, shorten(&message, MAX_VALUE));
@@ -158,7 +151,8 @@ pub fn resolution(
 /// What a person has decided about an entry, as its parent says.
 #[must_use]
 pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<DriftDecision> {
-    if let Some(rejection) = rejection(spec, parent, now) {
+    let standing = Standing::of(spec, parent, now);
+    if let Some(rejection) = standing.rejection().cloned() {
         return Some(DriftDecision {
             action: "reject".to_owned(),
             mode: None,
@@ -167,38 +161,11 @@ pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Dr
             reason: Some(shorten(&rejection.reason, MAX_VALUE)),
         });
     }
-    approval(spec, parent, now).map(|approval| DriftDecision {
+    standing.approval().cloned().map(|approval| DriftDecision {
         action: "approve".to_owned(),
         mode: Some(approval.mode),
         by: approval.by,
         at: now,
         reason: approval.reason.map(|reason| shorten(&reason, MAX_VALUE)),
     })
-}
-
-/// The approval on the parent that covers an entry. None does if anything rejects it.
-fn approval(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Approval> {
-    if rejection(spec, parent, now).is_some() {
-        return None;
-    }
-    let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS)?);
-    let child = child(spec);
-    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
-    entries::best(&entries, &subject, |_, _| {}).map(|used| used.approval)
-}
-
-fn rejection(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Rejection> {
-    let entries = Entries::<Rejection>::decode(parent.annotation(REJECTIONS)?);
-    let child = child(spec);
-    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
-    entries.valid().find(|(_, entry)| subject.rejection_void(entry).is_none()).map(|(_, entry)| entry.clone())
-}
-
-fn child(spec: &DriftSpec) -> ObjectId {
-    ObjectId {
-        api_version: spec.child.api_version.clone(),
-        kind: spec.child.kind.clone(),
-        namespace: spec.child.namespace.clone(),
-        name: spec.child.name.clone(),
-    }
 }

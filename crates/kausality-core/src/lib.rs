@@ -21,7 +21,7 @@
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
 //! | may it happen? | [`gate`], [`policy`], [`authority`] |
-//! | what follows? | [`decision`], [`patch`], [`ledger`], [`explain`] |
+//! | what follows? | [`decision`], [`patch`], [`ledger`], [`standing`], [`explain`] |
 //!
 //! ```
 //! use kausality_core::{Facts, Review, Settings, decide};
@@ -65,6 +65,7 @@ pub mod phase;
 pub mod policy;
 pub mod review;
 pub mod settle;
+pub mod standing;
 pub mod status;
 pub mod summary;
 mod trace;

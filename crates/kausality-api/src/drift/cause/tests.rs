@@ -57,6 +57,7 @@ fn drift(name: &str, user: &str, minute: i64, paths: &[&str]) -> Drift {
         count: 1,
         first_seen: seen,
         last_seen: seen,
+        counted_at: seen,
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
