@@ -177,7 +177,7 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     let versions = (entry.metadata.resource_version.clone().unwrap_or_default(), of_parent);
     let is_due = look.asked.is_none_or(|asked| asked.elapsed() >= ASK);
     let is_new = look.versions.as_ref() != Some(&versions);
-    if !is_due && !(is_new && trusted) {
+    if !(is_due || is_new && trusted) {
         return;
     }
     let now = moment(&cluster.clock);
