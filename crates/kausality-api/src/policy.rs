@@ -99,7 +99,7 @@ impl KausalitySpec {
         let default = Namespaces::default();
         let Namespaces { names, excluded, .. } = self.namespaces.as_ref().unwrap_or(&default);
         let named = |place: String, names: &[String], any: bool| {
-            let bad = names.iter().find(|name| !is_label(name) && !(any && *name == "*"))?;
+            let bad = names.iter().find(|name| !(is_label(name) || any && *name == "*"))?;
             Some(format!(
                 "{place}: {bad:?} is no name of a namespace: small letters, digits and -, at most 63, and no patterns"
             ))

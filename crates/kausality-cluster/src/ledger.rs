@@ -19,6 +19,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp, Unit};
 use kausality_api::{
     GROUP,
+    approval::Approval,
     drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
 };
 use kausality_core::{Decision, Drift, ledger};
@@ -172,6 +173,31 @@ impl Ledger {
         }
     }
 
+    /// Closes the entry of a drift that an approval has let pass: by the time that the leader looks, the approval may be
+    /// used up.
+    pub(crate) async fn close(&self, key: &Key, approval: &Approval) {
+        if !self.shelf.get(key).is_some_and(|stored| stored.state.is_open()) {
+            return;
+        }
+        let closing = async {
+            let api = api(&self.client, key);
+            let Some(object) = api.get_opt(&key.1).await? else { return Ok(()) };
+            let (resolution, decision) = ledger::passed(approval, moment(&self.clock));
+            let patch = json!({
+                "metadata": {"resourceVersion": object.metadata.resource_version},
+                "status": {"state": DriftState::Resolved, "resolution": resolution, "decision": decision},
+            });
+            api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await.map(drop)
+        };
+        match tokio::time::timeout(WRITE_DEADLINE, closing).await {
+            // Whoever wrote meanwhile has closed it, or it has been seen again.
+            Ok(Ok(())) => {}
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {}
+            Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an entry could not be closed"),
+            Err(_) => tracing::warn!(drift = key.1, "an entry could not be closed: no answer"),
+        }
+    }
+
     /// Whether a drift is entered and open, as far as can be known without asking.
     fn is_entered(&self, key: &Key, tab: &Tab) -> bool {
         let written = tab.notes().entered;
@@ -270,9 +296,7 @@ impl Ledger {
             return Ok(true);
         }
         let patch = patch(&entry, &notes, (last, state), moment(&self.clock), reopens);
-        let parameters =
-            PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
-        let written = match api.patch(&key.1, &parameters, &Patch::Merge(&patch)).await {
+        let written = match api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await {
             Ok(written) => written,
             // Somebody else has written meanwhile: next time.
             Err(kube::Error::Api(status)) if status.code == 409 => return Ok(false),
@@ -348,6 +372,11 @@ fn patch(
         ]);
     }
     json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status})
+}
+
+/// How entries are written.
+fn parameters() -> PatchParams {
+    PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() }
 }
 
 /// The time, as precisely as entries need it.

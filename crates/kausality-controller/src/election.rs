@@ -161,3 +161,6 @@ fn read(object: &Object) -> Lease {
         version: object.metadata.resource_version.clone().unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

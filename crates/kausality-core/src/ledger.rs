@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use kausality_api::{
+    approval::Approval,
     drift::{
         Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
         FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
@@ -11,7 +12,15 @@ use kausality_api::{
 use kausality_fields::Leaf;
 use serde_json::Value;
 
-use crate::{change::Drift, gate::Resolution, standing::Standing, summary::Summary};
+use crate::{
+    change::{Change, Drift},
+    child::Child,
+    facts::Settings,
+    gate::Resolution,
+    review::Review,
+    standing::Standing,
+    summary::Summary,
+};
 
 /// Characters of a change in a table.
 const MAX_CHANGE: usize = 100;
@@ -105,6 +114,33 @@ fn summary(drift: &Drift) -> DriftSummary {
     }
 }
 
+/// The namespace and the id of the entry that a request has, if it is a drift of this parent's child.
+#[must_use]
+pub fn key(review: &Review<'_>, parent: &Summary, settings: &Settings) -> Option<(String, String)> {
+    let child = Child::of(&review.request)?;
+    let id = Change::new(review, &settings.salt).id(parent, &child);
+    Some((child.id.namespace, id))
+}
+
+/// What becomes of an entry whose drift an approval has let pass.
+#[must_use]
+pub fn passed(approval: &Approval, now: Timestamp) -> (DriftResolution, DriftDecision) {
+    let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let message = shorten(&format!("approved ({}){why}", approval.mode.as_str()), MAX_VALUE);
+    let (reason, by) = (ResolutionReason::Approved, approval.by.clone());
+    (DriftResolution { reason, at: now, by, message }, approved(approval, now))
+}
+
+fn approved(approval: &Approval, now: Timestamp) -> DriftDecision {
+    DriftDecision {
+        action: "approve".to_owned(),
+        mode: Some(approval.mode),
+        by: approval.by.clone(),
+        at: now,
+        reason: approval.reason.as_deref().map(|reason| shorten(reason, MAX_VALUE)),
+    }
+}
+
 /// The parent of an entry, as it is now.
 #[derive(Clone, Debug)]
 pub enum ParentNow<'a> {
@@ -136,10 +172,8 @@ pub fn resolution(
         let message = "the parent's intent has changed: it is no drift any more".to_owned();
         return over(ResolutionReason::ParentChanged, None, message);
     }
-    if let Some(approval) = Standing::of(spec, parent, now).approval().cloned() {
-        let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        let message = format!("approved ({}){why}", approval.mode.as_str());
-        return over(ResolutionReason::Approved, approval.by, shorten(&message, MAX_VALUE));
+    if let Some(approval) = Standing::of(spec, parent, now).approval() {
+        return Some(passed(approval, now).0);
     }
     // What was to be created was never there.
     if child_gone && spec.request.operation != "CREATE" {
@@ -161,11 +195,5 @@ pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Dr
             reason: Some(shorten(&rejection.reason, MAX_VALUE)),
         });
     }
-    standing.approval().cloned().map(|approval| DriftDecision {
-        action: "approve".to_owned(),
-        mode: Some(approval.mode),
-        by: approval.by,
-        at: now,
-        reason: approval.reason.map(|reason| shorten(&reason, MAX_VALUE)),
-    })
+    standing.approval().map(|approval| approved(approval, now))
 }

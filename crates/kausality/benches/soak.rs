@@ -289,6 +289,8 @@ impl Webhook {
             .args(["--bind-address", "127.0.0.1:0", "--register", "--default-mode", "enforce"])
             .args(["--resources", "stacks.example.com,configmaps"])
             .env("RUST_LOG", "error")
+            // As the image has it.
+            .env("MALLOC_TRIM_THRESHOLD_", "131072")
             .stdout(Stdio::null())
             .spawn();
         Ok(Self(child.context("kausality webhook cannot be started")?))

@@ -122,6 +122,9 @@ impl From<ApprovalAuthorization> for Authorization {
     }
 }
 
+/// Who answers within this time has nobody wait.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// How long the last records may take at the end.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -229,13 +232,17 @@ impl Webhook {
     async fn introduce(&self, client: &Client) -> Result<Option<(String, Vec<u8>)>> {
         let ask = async || Ok((Cluster::own_user(client).await?, Cluster::salt(client).await?));
         let reached = reach(WHO, ask);
-        let Some(address) = self.health_address else { return reached.await };
-        let probes = Probes::new(Registry::default(), || Err(NOT_REACHED.to_owned()));
+        // Where any port will do, nobody knows yet which.
+        let Some(address) = self.health_address.filter(|address| address.port() != 0) else {
+            return reached.await;
+        };
+        let probes = async {
+            tokio::time::sleep(AT_ONCE).await;
+            Probes::new(Registry::default(), || Err(NOT_REACHED.to_owned())).serve(address).await
+        };
         tokio::select! {
-            // Usually there is an answer before anybody looks.
-            biased;
             reached = reached => reached,
-            failed = probes.serve(address) => failed.map(|()| None).map_err(Into::into),
+            failed = probes => failed.map(|()| None).map_err(Into::into),
         }
     }
 

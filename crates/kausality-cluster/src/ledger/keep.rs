@@ -15,14 +15,14 @@ use kausality_core::{
 };
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, Preconditions},
     core::DynamicObject,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    api, moment, resource,
+    api, moment, parameters, resource,
     shelf::{Key, until_served},
 };
 use crate::{
@@ -177,7 +177,7 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     let versions = (entry.metadata.resource_version.clone().unwrap_or_default(), of_parent);
     let is_due = look.asked.is_none_or(|asked| asked.elapsed() >= ASK);
     let is_new = look.versions.as_ref() != Some(&versions);
-    if !is_due && !(is_new && trusted) {
+    if !(is_due || is_new && trusted) {
         return;
     }
     let now = moment(&cluster.clock);
@@ -275,10 +275,9 @@ async fn write(
         status["decision"] = decision;
     }
     let patch = json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status});
-    let parameters = PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() };
     let api = api(&cluster.client, key);
     let patch = Patch::Merge(&patch);
-    let written = tokio::time::timeout(WRITE_DEADLINE, api.patch(&key.1, &parameters, &patch)).await;
+    let written = tokio::time::timeout(WRITE_DEADLINE, api.patch(&key.1, &parameters(), &patch)).await;
     match written {
         Ok(Ok(_)) => {
             if let Some(resolution) = resolution {
