@@ -51,4 +51,20 @@ async fn a_real_api_server_takes_every_command() {
     let frozen = stage.run(&["freeze", "garden/south", "-n", "park", "--reason", "x", "--as", "bob"]);
     assert_eq!(frozen.code, 1, "{frozen:?}");
     assert_eq!(stage.annotation("south", "freeze").await, Value::Null);
+
+    // A link of the right name makes it a plugin.
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kausality"), folder.path().join("kubectl-kausality"))
+        .unwrap();
+    let kubectl = plane.kubectl("alice", &[MASTERS]).get_program().to_owned();
+    let arguments = ["kausality", "drifts", "-n", "park", "-o", "name"];
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mut command = std::process::Command::new(kubectl);
+    command
+        .args(arguments)
+        .env("PATH", path)
+        .env("KUBECONFIG", plane.kubeconfig())
+        .env("HOME", folder.path());
+    let plugin = said(&mut command, &arguments);
+    assert_eq!(plugin.out, "drift/aaa1000000000000\ndrift/aaa2000000000000\n", "{plugin:?}");
 }
