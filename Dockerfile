@@ -11,14 +11,14 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo build --locked --release --package kausality \
-    && cp target/release/kausality /kausality
+    && cp target/release/kausality /kausality && ln -s kausality /kubectl-kausality
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 LABEL org.opencontainers.image.title="kausality" \
       org.opencontainers.image.description="Traces and gates changes of intent through the hierarchy of Kubernetes objects" \
       org.opencontainers.image.source="https://github.com/kausality-io/kausality" \
       org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=build /kausality /usr/local/bin/kausality
+COPY --from=build /kausality /kubectl-kausality /usr/local/bin/
 # Memory that a list took goes back to the system once it is free: without this, glibc learns to keep it.
 ENV MALLOC_TRIM_THRESHOLD_=131072
 # By number, so that Kubernetes can tell that it is not root.
