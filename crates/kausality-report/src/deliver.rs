@@ -56,6 +56,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How often it is looked whether a snooze has been lifted.
 const SNOOZE_LOOK: Duration = Duration::from_secs(60);
 
+/// How often faults of the cluster are logged.
+const GRUMBLE: Duration = Duration::from_secs(10);
+
 /// How often a record is tried in a row when others write at the same time.
 const MAX_CONFLICTS: usize = 10;
 
@@ -70,6 +73,7 @@ pub async fn run(client: Client, senders: &[Sender], metrics: &Metrics) {
         names: senders.iter().map(Sender::name).collect(),
         metrics,
         snoozes: Mutex::default(),
+        grumbled: Mutex::default(),
     };
     let (drifts, clusterdrifts) = (ledger.side(true), ledger.side(false));
     let all = |namespace| Api::all_with(office.client.clone(), &resource(namespace));
@@ -104,6 +108,8 @@ struct Office<'a> {
     metrics: &'a Metrics,
     /// Until when parents were snoozed when a drift had to wait for it: the parent may be gone when it is over.
     snoozes: Mutex<HashMap<Key, Timestamp>>,
+    /// When a fault of the cluster was last logged.
+    grumbled: Mutex<Option<Instant>>,
 }
 
 struct Reset<'a>(&'a Office<'a>);
@@ -175,7 +181,7 @@ impl Office<'_> {
             Ok(Some(drift)) => drift,
             Ok(None) => return Landing::Idle,
             Err(error) => {
-                tracing::warn!(drift = flight.key.name, error, "cannot be read");
+                self.grumble(&flight.key, &error, "the Drift cannot be read");
                 return Landing::Stuck;
             }
         };
@@ -190,7 +196,10 @@ impl Office<'_> {
             match quiet(&self.client, &self.kinds, &drift.spec.parent, ANSWER).await {
                 Quiet::Known(until) => until,
                 Quiet::Gone => self.snoozes().get(&flight.key).copied(),
-                Quiet::Unknown => return Landing::Stuck,
+                Quiet::Unknown(error) => {
+                    self.grumble(&flight.key, &error, "whether its parent is snoozed cannot be found out");
+                    return Landing::Stuck;
+                }
             }
         } else {
             None
@@ -241,12 +250,7 @@ impl Office<'_> {
             // Something else is to be told by now, or nothing: it is looked at anew.
             Err(Unrecorded::Moot) => Landing::Told { more: true },
             Err(Unrecorded::Refused(error)) => {
-                tracing::warn!(
-                    endpoint,
-                    drift = key.name,
-                    error,
-                    "delivered, but that cannot be recorded yet"
-                );
+                self.grumble(key, &error, "it was delivered, and that cannot be recorded yet");
                 Landing::Unrecorded(Owed { uid, record: what })
             }
         }
@@ -305,6 +309,15 @@ impl Office<'_> {
             Api::all_with(client, &resource)
         } else {
             Api::namespaced_with(client, &key.namespace, &resource)
+        }
+    }
+
+    /// Logs what the cluster does not do for us, now and then: what fails for one Drift fails for all.
+    fn grumble(&self, key: &Key, error: &str, what: &str) {
+        let mut last = self.grumbled.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= GRUMBLE) {
+            *last = Some(Instant::now());
+            tracing::warn!(drift = key.name, namespace = key.namespace, error, "{what}: trying again");
         }
     }
 

@@ -158,3 +158,17 @@ fn failures_are_written_down_every_five_minutes() {
     }
     assert_eq!(written, [true, false, true, false, true]);
 }
+
+#[test]
+fn a_cluster_that_is_away_is_soon_asked_again() {
+    let mut now = Instant::now();
+    let mut queue = queue(&["a"], now);
+    for _ in 0..12 {
+        let flight = queue.take(now).unwrap();
+        queue.land(flight, Landing::Stuck, now, whole(300_000));
+        let due = queue.next_due().unwrap();
+        assert!(due <= now + CLUSTER, "{:?}", due - now);
+        now = due;
+    }
+    assert!(queue.gate.failures == 0, "that is no fault of the endpoint");
+}
