@@ -170,6 +170,8 @@ impl Queue {
                 job.failures = 0;
                 Some(now)
             }
+            // What has changed on the way may be that it is over.
+            Landing::Snoozed(_) if is_changed => Some(now),
             Landing::Snoozed(until) => Some(until),
             Landing::Failed { failure, complained } => {
                 if complained {

@@ -337,12 +337,12 @@ async fn nobody_hears_of_what_comes_and_goes_while_the_parent_is_snoozed() {
 
     // One that waits is not pending, and is told when the snooze is over.
     let soon = SignedDuration::from_millis(1500);
-    stage.snooze(Some(soon)).await;
     let over = Timestamp::now() + soon;
+    stage.snooze(Some(soon)).await;
     stage.drift("default", "later", &[]).await;
     leader.until_idle("a").await;
     let later = stage.until("default", "later", "a", detected).await;
-    assert!(later.detected.unwrap() >= over - SignedDuration::from_millis(10), "{later:?} {over}");
+    assert!(later.detected.unwrap() >= over, "{later:?} {over}");
 
     // Silence lasts after the snooze is lifted, whoever leads.
     leader.stop().await;

@@ -49,7 +49,8 @@ fn at_most_eight_are_under_way_and_each_drift_once() {
 #[test]
 fn what_changes_on_the_way_is_looked_at_again() {
     let now = Instant::now();
-    for landing in [Landing::Idle, Landing::Told { more: false }] {
+    let snoozed = Landing::Snoozed(now + SECOND);
+    for landing in [Landing::Idle, Landing::Told { more: false }, snoozed] {
         let mut queue = queue(&["a"], now);
         let flight = queue.take(now).unwrap();
         queue.want(&key("a"), now);
