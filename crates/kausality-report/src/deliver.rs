@@ -69,6 +69,7 @@ pub async fn run(client: Client, senders: &[Sender], metrics: &Metrics) {
     let office = Office {
         kinds: Kinds::new(client.clone()),
         client,
+        ledger: &ledger,
         senders,
         names: senders.iter().map(Sender::name).collect(),
         metrics,
@@ -83,7 +84,7 @@ pub async fn run(client: Client, senders: &[Sender], metrics: &Metrics) {
     tokio::select! {
         () = follow(all("any"), &everything, "drifts", &drifts) => {}
         () = follow(all(""), &everything, "cluster drifts", &clusterdrifts) => {}
-        () = office.deliver(&ledger) => {}
+        () = office.deliver() => {}
     }
 }
 
@@ -103,6 +104,7 @@ fn resource(namespace: &str) -> ApiResource {
 struct Office<'a> {
     client: Client,
     kinds: Kinds,
+    ledger: &'a Ledger,
     senders: &'a [Sender],
     names: Vec<&'a str>,
     metrics: &'a Metrics,
@@ -131,12 +133,12 @@ enum Unrecorded {
 }
 
 impl Office<'_> {
-    async fn deliver(&self, ledger: &Ledger) {
+    async fn deliver(&self) {
         let mut queues: Vec<Queue> = self.senders.iter().map(|_| Queue::default()).collect();
         let mut flights = FuturesUnordered::new();
         loop {
             let now = Instant::now();
-            for (key, standing) in ledger.changes() {
+            for (key, standing) in self.ledger.changes() {
                 self.enter(&mut queues, &key, standing.as_ref(), now);
             }
             for ((queue, sender), place) in queues.iter_mut().zip(self.senders).zip(0_usize..) {
@@ -150,7 +152,7 @@ impl Office<'_> {
             }
             let due = queues.iter().filter_map(Queue::next_due).min();
             tokio::select! {
-                () = ledger.told.notified() => {}
+                () = self.ledger.told.notified() => {}
                 Some((place, flight, landing)) = flights.next() => {
                     if let Some(queue) = queues.get_mut(place) {
                         queue.land(flight, landing, Instant::now(), random());
@@ -245,7 +247,9 @@ impl Office<'_> {
         match self.record(key, drift, endpoint, &what).await {
             Ok(drift) => {
                 let standing = Standing::from(&drift.status);
-                Landing::Told { more: next(&standing, endpoint, None, Timestamp::now()) != Next::Nothing }
+                let more = next(&standing, endpoint, None, Timestamp::now()) != Next::Nothing;
+                self.ledger.note(key, standing);
+                Landing::Told { more }
             }
             // Something else is to be told by now, or nothing: it is looked at anew.
             Err(Unrecorded::Moot) => Landing::Told { more: true },
