@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn drift(namespace: &str, name: &str, state: &str) -> DynamicObject {
-        let status = json!({"state": state, "count": 1, "firstSeen": "2026-01-01T00:00:00Z", "lastSeen": "2026-01-01T00:00:00Z"});
+        let status = json!({"state": state, "count": 1, "firstSeen": "2026-01-01T00:00:00Z", "lastSeen": "2026-01-01T00:00:00Z", "countedAt": "2026-01-01T00:00:00Z"});
         let mut object = json!({"metadata": {"name": name}, "spec": {"big": "x"}, "status": status});
         if !namespace.is_empty() {
             object["metadata"]["namespace"] = json!(namespace);

@@ -115,7 +115,7 @@ impl Stage {
                 "request": {"user": "u", "uid": format!("request-{id}"), "operation": "UPDATE"},
                 "newObject": {"spec": {"of": id}},
             },
-            "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "deliveries": deliveries},
+            "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "countedAt": now, "deliveries": deliveries},
         });
         if !namespace.is_empty() {
             drift["metadata"]["namespace"] = json!(namespace);
