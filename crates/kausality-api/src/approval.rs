@@ -209,6 +209,24 @@ impl<T: Entry> Entries<T> {
         self.keep(|at, _| at != place)
     }
 
+    /// The annotation's value without the entries at these places; `None` if nothing is left.
+    #[must_use]
+    pub fn without_all(&self, places: &[usize]) -> Option<String> {
+        self.keep(|at, _| !places.contains(&at))
+    }
+
+    /// The annotation's value with one entry more, at the end. What cannot be understood stays as it is; a text that is
+    /// no list at all is the caller's to refuse ([`Self::is_list`]).
+    #[must_use]
+    pub fn with(&self, entry: &T) -> String
+    where
+        T: Serialize,
+    {
+        let entry = serde_json::to_value(entry).ok();
+        let values: Vec<&Value> = self.items.iter().map(|(value, _)| value).chain(&entry).collect();
+        encode(&values)
+    }
+
     /// Lets go of entries that are bound to a generation below `generation`.
     /// `None` if nothing is left. A list that cannot be read is left alone by the caller.
     #[must_use]

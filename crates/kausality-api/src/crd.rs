@@ -4,12 +4,18 @@
 
 use serde_json::{Value, json};
 
-use crate::GROUP;
+use crate::{GROUP, policy::MAX_NAME};
 
 mod drift;
 
 /// How many entries a list of a policy holds at most, so that the API server can bound what checking them costs.
 const MAX_ENTRIES: usize = 64;
+
+/// What a name of a namespace, a plural name, and a value and a name of a label look like.
+const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+const NAME_OR_STAR: &str = r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
+const LABEL_VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+const LABEL_KEY: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
 
 /// All of them, with the names of their files.
 #[must_use]
@@ -38,7 +44,6 @@ pub fn kausality() -> Value {
             "scope": "Cluster",
             "names": {
                 "kind": "Kausality", "listKind": "KausalityList", "plural": "kausalities", "singular": "kausality",
-                "categories": ["kausality"],
             },
             "versions": [{
                 "name": "v1alpha1",
@@ -62,6 +67,10 @@ pub fn kausality() -> Value {
                         "spec": spec(),
                         "status": status(),
                     },
+                    "x-kubernetes-validations": [{
+                        "rule": format!("self.metadata.name.size() <= {MAX_NAME}"),
+                        "message": format!("the name of a policy has at most {MAX_NAME} characters"),
+                    }],
                 }},
             }],
         },
@@ -98,7 +107,7 @@ fn spec() -> Value {
                     "properties": {
                         "apiGroups": groups("In these API groups."),
                         "resources": resources("For these resources."),
-                        "namespaces": names("In these namespaces."),
+                        "namespaces": names_of(NAME_OR_STAR, "In these namespaces."),
                         "mode": mode("The mode."),
                     },
                 },
@@ -132,7 +141,7 @@ fn resource_rule() -> Value {
         "properties": {
             "apiGroups": groups,
             "resources": resources,
-            "excluded": resources_of(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "What \"*\" does not mean."),
+            "excluded": resources_of(NAME, "What \"*\" does not mean."),
         },
     })
 }
@@ -148,7 +157,7 @@ fn groups(what: &str) -> Value {
 }
 
 fn resources(what: &str) -> Value {
-    resources_of(r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", what)
+    resources_of(NAME_OR_STAR, what)
 }
 
 fn resources_of(pattern: &str, what: &str) -> Value {
@@ -156,29 +165,35 @@ fn resources_of(pattern: &str, what: &str) -> Value {
 }
 
 fn names(what: &str) -> Value {
-    list(&json!({"type": "string", "minLength": 1, "maxLength": 63}), what)
+    names_of(NAME, what)
+}
+
+fn names_of(pattern: &str, what: &str) -> Value {
+    list(&json!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": pattern}), what)
 }
 
 fn mode(what: &str) -> Value {
     json!({"type": "string", "enum": ["log", "enforce"], "description": what})
 }
 
+/// Keys of `matchLabels` are for admission to check: no schema can speak of them, and a rule would be too expensive.
 fn selector(what: &str) -> Value {
+    let value = json!({"type": "string", "maxLength": 63, "pattern": LABEL_VALUE});
     json!({
         "type": "object",
         "description": what,
         "x-kubernetes-map-type": "atomic",
         "properties": {
-            "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "matchLabels": {"type": "object", "maxProperties": MAX_ENTRIES, "additionalProperties": value},
             "matchExpressions": {
                 "type": "array", "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic",
                 "items": {
                     "type": "object",
                     "required": ["key", "operator"],
                     "properties": {
-                        "key": {"type": "string", "maxLength": 317},
+                        "key": {"type": "string", "maxLength": 317, "pattern": LABEL_KEY},
                         "operator": {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
-                        "values": list(&json!({"type": "string", "maxLength": 63}), "What In and NotIn speak of."),
+                        "values": list(&value, "What In and NotIn speak of."),
                     },
                     "x-kubernetes-validations": [{
                         "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",

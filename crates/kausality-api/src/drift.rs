@@ -15,6 +15,8 @@ use crate::{
     trace::Trace,
 };
 
+pub mod cause;
+
 /// How many changes of fields an entry holds.
 pub const MAX_CHANGES: usize = 100;
 
@@ -26,6 +28,9 @@ pub const MAX_OBJECTS: usize = 128 * 1024;
 
 /// How many open entries a namespace holds.
 pub const MAX_OPEN: usize = 500;
+
+/// How many entries that are over a namespace holds, whatever their age.
+pub const MAX_RESOLVED: usize = 500;
 
 /// The label with the uid of the parent, by which its drifts are found.
 pub const PARENT_UID: &str = "kausality.io/parent-uid";
@@ -155,6 +160,8 @@ pub struct DriftStatus {
     pub first_seen: Timestamp,
     /// When it was last seen, as far as has been written.
     pub last_seen: Timestamp,
+    /// When the count was last written, by whichever replica.
+    pub counted_at: Timestamp,
     /// Why it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<DriftResolution>,

@@ -2,7 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{mode::Mode, selector::LabelSelector};
+use crate::{
+    mode::Mode,
+    selector::{LabelSelector, is_label},
+};
+
+/// The longest name of a policy: names of webhooks are made of it.
+pub const MAX_NAME: usize = 200;
+
+/// How many characters the names in all overrides have at most. They become a condition, and an API server takes none
+/// of more than 100,000 characters.
+const MAX_OVERRIDES: usize = 48 * 1024;
 
 /// A policy. Cluster-scoped; several may exist, and the most specific one that matches wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +44,12 @@ impl Kausality {
         let names = rules.iter().flat_map(|rule| rule.resources.iter().chain(&rule.excluded));
         if let Some(kind) = names.into_iter().find(|name| name.chars().any(char::is_uppercase)) {
             return Some(format!("resource {kind:?} is no plural name in lower case, as \"deployments\" is"));
+        }
+        if self.metadata.name.len() > MAX_NAME {
+            return Some(format!("metadata.name is longer than {MAX_NAME} characters"));
+        }
+        if let Some(fault) = self.spec.fault_of_namespaces().or_else(|| self.spec.fault_of_overrides()) {
+            return Some(fault);
         }
         let of_namespaces = self.spec.namespaces.as_ref().and_then(|namespaces| namespaces.selector.as_ref());
         let selectors = [
@@ -74,6 +90,43 @@ pub struct KausalitySpec {
     /// What happens to a request that Kausality does not answer; by the mode, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
+}
+
+impl KausalitySpec {
+    /// The first name that no namespace can have. The API server would refuse a registration with it, and with that
+    /// one the registration of all other policies.
+    fn fault_of_namespaces(&self) -> Option<String> {
+        let default = Namespaces::default();
+        let Namespaces { names, excluded, .. } = self.namespaces.as_ref().unwrap_or(&default);
+        let named = |place: String, names: &[String], any: bool| {
+            let bad = names.iter().find(|name| !(is_label(name) || any && *name == "*"))?;
+            Some(format!(
+                "{place}: {bad:?} is no name of a namespace: small letters, digits and -, at most 63, and no patterns"
+            ))
+        };
+        named("spec.namespaces.names".to_owned(), names, false)
+            .or_else(|| named("spec.namespaces.excluded".to_owned(), excluded, false))
+            .or_else(|| {
+                self.overrides.iter().enumerate().find_map(|(number, entry)| {
+                    named(format!("spec.overrides[{number}].namespaces"), &entry.namespaces, true)
+                })
+            })
+    }
+
+    fn fault_of_overrides(&self) -> Option<String> {
+        let names = self.overrides.iter().flat_map(|entry| {
+            let Override { api_groups, resources, namespaces, .. } = entry;
+            api_groups.iter().chain(resources).chain(namespaces)
+        });
+        // Each in quotes, and after a comma.
+        let size: usize = names.map(|name| name.chars().count() + 4).sum();
+        (size > MAX_OVERRIDES).then(|| {
+            format!(
+                "spec.overrides name too much: {size} characters, and the API server takes conditions of up to {MAX_OVERRIDES}; \
+                make several policies of it"
+            )
+        })
+    }
 }
 
 /// Resources of some API groups.

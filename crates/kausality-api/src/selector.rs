@@ -86,15 +86,18 @@ impl LabelSelector {
 /// Whether this can be the name of a label: a name, after a domain and a slash if it has one.
 fn is_key(key: &str) -> bool {
     let (domain, name) = key.rsplit_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
-    let is_domain = |domain: &str| {
-        !domain.is_empty()
-            && domain.len() <= 253
-            && domain.split('.').all(|part| {
-                is_framed(part)
-                    && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-            })
-    };
+    let is_domain = |domain: &str| domain.len() <= 253 && domain.split('.').all(is_plain);
     !name.is_empty() && is_value(name) && domain.is_none_or(is_domain)
+}
+
+/// Whether this is a DNS label, as names of namespaces are.
+pub(crate) fn is_label(name: &str) -> bool {
+    name.len() <= 63 && is_plain(name)
+}
+
+/// Whether a text is of small letters, digits and dashes, none of these at an end.
+fn is_plain(text: &str) -> bool {
+    is_framed(text) && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 fn is_value(value: &str) -> bool {

@@ -42,3 +42,24 @@ pub fn shorten(text: &str, max: usize) -> String {
     short.push('…');
     short
 }
+
+/// At most `max` characters of `text`, with `…` in place of what was cut out of its middle: what quotes a long value often
+/// says at its end what is wrong with it.
+///
+/// ```
+/// assert_eq!(kausality_api::text::shorten_middle("names: long long long: too long", 17), "names: l…too long");
+/// assert_eq!(kausality_api::text::shorten_middle("short", 5), "short");
+/// ```
+#[must_use]
+pub fn shorten_middle(text: &str, max: usize) -> String {
+    let count = text.chars().count();
+    if count <= max {
+        return text.to_owned();
+    }
+    let kept = max.saturating_sub(1);
+    let tail = kept / 2;
+    let mut short: String = text.chars().take(kept - tail).collect();
+    short.push('…');
+    short.extend(text.chars().skip(count - tail));
+    short
+}

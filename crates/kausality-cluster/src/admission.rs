@@ -9,6 +9,7 @@ use kausality_core::{
     decide,
     decision::Effect,
     gate::Resolution,
+    ledger,
     review::{BadReview, Request},
 };
 use tokio::time::Instant;
@@ -74,6 +75,18 @@ impl Cluster {
             decision = decide(&review, &known.facts(&settings));
         }
         self.lately.note(&review.request, &decision);
+        for effect in &decision.effects {
+            if let Effect::Report(drift) = effect {
+                self.enter(drift, &decision, until).await;
+            }
+        }
+        if let (Some(approval), KnownParent::Found { summary, .. }) = (approval(&decision), &known.parent)
+            && !review.request.is_dry_run()
+            && let Some(key) = ledger::key(&review, summary, &settings)
+        {
+            let (cluster, approval) = (self.clone(), approval.clone());
+            tokio::spawn(async move { cluster.ledger.close(&key, &approval).await });
+        }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
             self.clone().follow(&known, &decision);
         }
@@ -113,6 +126,15 @@ fn used_up(decision: &Decision) -> Option<&Approval> {
         Effect::ConsumeOnce { approval, .. } => Some(&**approval),
         _ => None,
     })
+}
+
+/// The approval that lets a drift pass.
+fn approval(decision: &Decision) -> Option<&Approval> {
+    match &decision.resolution {
+        Resolution::Approved(used) => Some(&used.approval),
+        Resolution::Excepted(Exception::Used(approval)) => Some(approval),
+        _ => None,
+    }
 }
 
 /// Whether a decision must not rest on a cache: a stale one must never block, nor report, what is legitimate.

@@ -8,8 +8,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use kausality_core::{
-    Known, KnownParent, Namespace, Questions, ScaledObject, Settings, Summary, policy::Policies, questions,
-    review::Request, summary::Owner,
+    Known, KnownParent, Namespace, Questions, ScaledObject, Settings, Summary, authority::Authority,
+    policy::Policies, questions, review::Request, summary::Owner,
 };
 use kube::{
     Api, Client,
@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
+    authorities::Authorities,
     clock::{Clock, left_until},
     events::Events,
     feed::feed,
@@ -27,10 +28,12 @@ use crate::{
     index::{Index, Sight, summarise},
     kinds::{Kind, Kinds, UnknownKind},
     lately::Lately,
+    ledger::Ledger,
     namespaces::{self, Namespaces},
     pending::Pending,
     policies,
     pulse::Health,
+    reads::Reads,
     spent::Spent,
 };
 
@@ -58,7 +61,8 @@ pub struct Cluster {
     /// Keeps no connection for later: none that has died without a word is used again. For what is rare, or must not
     /// fail.
     pub(crate) fresh: Client,
-    clock: Clock,
+    pub(crate) clock: Clock,
+    pub(crate) ledger: Ledger,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
     pub(crate) pending: Pending,
@@ -72,6 +76,9 @@ pub struct Cluster {
     /// The kinds whose indexes must be filled before decisions are made.
     required: RwLock<HashSet<(String, String)>>,
     namespaces: Arc<Namespaces>,
+    authorities: Authorities,
+    reads: Reads<Result<Option<Summary>, String>>,
+    namespace_reads: Reads<Option<Arc<Namespace>>>,
 }
 
 /// An index, and the task that keeps it up to date.
@@ -124,6 +131,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             kinds: Kinds::new(fresh.clone()),
             events: Events::new(client.clone(), clock.clone()),
+            ledger: Ledger::new(client.clone(), clock.clone()),
             client,
             fresh,
             clock,
@@ -136,9 +144,17 @@ impl Cluster {
             indexes: RwLock::default(),
             required: RwLock::default(),
             namespaces,
+            authorities: Authorities::default(),
+            reads: Reads::default(),
+            namespace_reads: Reads::default(),
         });
         tokio::spawn(cluster.clone().tidy());
         cluster
+    }
+
+    /// Enters drifts into the ledger from now on, for ever: unless this is called, they are only told of.
+    pub async fn keep_ledger(self: Arc<Self>) {
+        self.ledger.keep(&self.fresh, &self.kinds).await;
     }
 
     /// What holds for every decision now.
@@ -268,7 +284,8 @@ impl Cluster {
             && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
 
-    /// How the watches are doing.
+    /// How the watches are doing. One that is forbidden is not ill: whoever may not read a kind asks for the right to it, and
+    /// the policy says what became of that.
     #[must_use]
     pub fn health(&self) -> Vec<WatchHealth> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
@@ -278,6 +295,7 @@ impl Cluster {
             health,
         };
         let health = indexes.iter().map(|((group, kind), watched)| of(group, kind, watched.index.health()));
+        let health = health.filter(|watch| !self.grants.explain(watch));
         let others = [
             of("", "Namespace", self.namespaces.health()),
             of(kausality_api::GROUP, "Kausality", self.policies.health()),
@@ -292,7 +310,7 @@ impl Cluster {
     /// Finds out what a request's decision must know, until the time is up. What could not be found out by then is
     /// unreadable.
     pub async fn know(&self, request: &Request<'_>, freshness: Freshness, until: Instant) -> Known {
-        let Questions { parent, scaled, namespace } = questions(request, &self.settings());
+        let Questions { parent, scaled, namespace, authority } = questions(request, &self.settings());
         let (has_parent, is_scale) = (parent.is_some(), scaled.is_some());
         let in_time = async {
             let scaled = match scaled {
@@ -312,7 +330,7 @@ impl Cluster {
         };
         let late = || "the API server did not answer in time".to_owned();
         let found = tokio::time::timeout_at(until, in_time).await;
-        let (parent, scaled, owner) = found.unwrap_or_else(|_| {
+        let (mut parent, scaled, owner) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())), None)
         });
@@ -320,18 +338,28 @@ impl Cluster {
             Some(name) => self.namespace(&name, freshness, until).await,
             None => None,
         };
-        if let (KnownParent::Unreadable(_), Some(owner)) = (&parent, &owner) {
-            self.ask_for(owner, request, namespace.as_deref());
+        if let (KnownParent::Unreadable(why), Some(owner)) = (&mut parent, &owner)
+            && let Some(advice) = self.ask_for(owner, request, namespace.as_deref())
+        {
+            *why = format!("{why}: {advice}");
         }
-        Known { now: self.clock.now(), parent, scaled, namespace, exception: None }
+        let authority = match authority {
+            true => self.authorities.of(&self.client, request, until).await,
+            false => Authority::Unasked,
+        };
+        Known { now: self.clock.now(), parent, scaled, namespace, exception: None, authority }
     }
 
     /// A namespace. Nothing is denied in one that has just been taken out of protection.
     async fn namespace(&self, name: &str, freshness: Freshness, until: Instant) -> Option<Arc<Namespace>> {
         if freshness == Freshness::Live {
-            let live = self.get(|client| Api::all_with(client.clone(), &namespaces::resource()), name);
-            if let Ok(Ok(Some(object))) = tokio::time::timeout_at(until, live).await {
-                return Some(namespaces::read(object).1);
+            let read = async {
+                let all = |client: &Client| Api::all_with(client.clone(), &namespaces::resource());
+                self.get(all, name).await.ok().flatten().map(|object| namespaces::read(object).1)
+            };
+            let live = self.namespace_reads.share(name, read);
+            if let Ok(Some(namespace)) = tokio::time::timeout_at(until, live).await {
+                return Some(namespace);
             }
         }
         self.namespaces.get(name)
@@ -404,13 +432,18 @@ impl Cluster {
             .map(|summary| self.pending.over(Arc::new(summary))))
     }
 
-    /// Reads an object from the API server.
+    /// Reads an object from the API server, or hears from somebody who began to do so after this call.
     pub(crate) async fn read(
         &self,
         kind: &Kind,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Summary>, String> {
+        let place = format!("{}/{}/{namespace}/{name}", kind.resource.api_version, kind.resource.plural);
+        self.reads.share(&place, self.read_now(kind, namespace, name)).await
+    }
+
+    async fn read_now(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Summary>, String> {
         let object = self.get(|client| api(client, kind, namespace), name).await;
         let forbidden = matches!(&object, Err(Unread::Forbidden));
         self.grants.note(kind, forbidden);

@@ -18,6 +18,7 @@ use crate::{
     cluster::{Cluster, api},
     index::Sight,
     kinds::{Kind, UnknownKind},
+    ledger::Entered,
     pending::{Annotations, Proof, Until, Waiting},
 };
 
@@ -123,7 +124,9 @@ impl Cluster {
                 ticks.tick().await;
             }
         };
-        if tokio::time::timeout(deadline, all).await.is_err() {
+        let (all, counts) = (all, tokio::time::timeout(deadline, self.ledger.flush()));
+        let (all, _) = tokio::join!(tokio::time::timeout(deadline, all), counts);
+        if all.is_err() {
             tracing::warn!("not everything that status updates showed could be recorded before the end");
         }
     }
@@ -288,6 +291,17 @@ impl Cluster {
             api(client, &kind, &object.namespace).patch(&object.name, &parameters, &patch).await?;
         self.lately.stored(uid, &written.metadata.resource_version.unwrap_or_default());
         Ok(())
+    }
+
+    /// Enters a drift into the ledger. Whether that succeeds changes nothing in the answer.
+    pub(crate) async fn enter(&self, drift: &Drift, decision: &Decision, until: Instant) {
+        if self.ledger.enter(drift, decision, until).await == Entered::Full {
+            tracing::warn!(
+                drift = drift.id(),
+                namespace = drift.report.spec.child.namespace,
+                "the ledger is full: so many drifts of a namespace wait for somebody that no more are entered"
+            );
+        }
     }
 
     fn announce(&self, drift: &Drift, decision: &Decision) {

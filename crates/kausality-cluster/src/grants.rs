@@ -25,7 +25,10 @@ use kube::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{cluster::Cluster, kinds::Kind};
+use crate::{
+    cluster::{Cluster, WatchHealth},
+    kinds::Kind,
+};
 
 /// How soon the same is asked for again: nobody may have been there to answer.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -58,6 +61,13 @@ impl Grants {
         }
     }
 
+    /// Whether a watch does not work since its kind may not be read.
+    pub(crate) fn explain(&self, watch: &WatchHealth) -> bool {
+        let works = watch.health.synced && watch.health.outage.is_none();
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        !works && refused.contains_key(&(watch.group.clone(), watch.kind.clone()))
+    }
+
     /// The kind that an owner reference names, if it may not be read.
     fn refused(&self, owner: &Owner) -> Option<Arc<Kind>> {
         let key = (group(&owner.api_version).to_owned(), owner.kind.clone());
@@ -77,18 +87,37 @@ impl Grants {
     }
 }
 
-/// What is missing where a kind may not be read.
+/// What is missing where a kind may not be read. Secrets are granted to a policy that names them, and to no other.
 pub(crate) fn missing_rule(kind: &Kind) -> String {
     let resource = &kind.resource;
+    if is_secret(kind) {
+        return "kausality may not read Secrets, unless a policy names them".to_owned();
+    }
     let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
     format!("kausality lacks the right to get, list, watch and patch {}{group}", resource.plural)
 }
 
+/// What to do where a parent is a Secret.
+fn advice(policy: &str) -> String {
+    format!(
+        "name secrets (apiGroups [\"\"]) in spec.resources of policy {policy} if it may read all of them, or exclude the child"
+    )
+}
+
+fn is_secret(kind: &Kind) -> bool {
+    kind.resource.group.is_empty() && kind.resource.plural == "secrets"
+}
+
 impl Cluster {
     /// Asks for the right to read the kind of a parent, where that is what is missing, in the policy that covers the
-    /// request.
-    pub(crate) fn ask_for(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
-        let Some(kind) = self.grants.refused(owner).filter(|_| !request.is_dry_run()) else { return };
+    /// request. What people have to do themselves.
+    pub(crate) fn ask_for(
+        &self,
+        owner: &Owner,
+        request: &Request<'_>,
+        namespace: Option<&Namespace>,
+    ) -> Option<String> {
+        let kind = self.grants.refused(owner)?;
         let object = request.old_object.as_ref().or(request.object.as_ref());
         let labels = object.map(|object| object.metadata.labels()).unwrap_or_default();
         let settings = self.settings();
@@ -99,13 +128,13 @@ impl Cluster {
             namespace_labels: namespace.map(|namespace| &namespace.labels),
             labels: &labels,
         };
-        let Some((_, policy)) = settings.policies.mode(&target) else { return };
+        let (_, policy) = settings.policies.mode(&target)?;
         let parent = ParentKind {
             api_group: kind.resource.group.clone(),
             kind: kind.resource.kind.clone(),
             resource: kind.resource.plural.clone(),
         };
-        if self.grants.is_due(policy, &parent, Instant::now()) {
+        if !request.is_dry_run() && self.grants.is_due(policy, &parent, Instant::now()) {
             tracing::warn!(
                 policy,
                 resource = parent.resource,
@@ -115,6 +144,7 @@ impl Cluster {
             );
             tokio::spawn(ask(self.fresh.clone(), policy.to_owned(), parent));
         }
+        is_secret(&kind).then(|| advice(policy))
     }
 }
 
@@ -144,6 +174,47 @@ async fn ask(client: Client, policy: String, parent: ParentKind) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn kind(group: &str, plural: &str) -> Kind {
+        let resource = kube::core::ApiResource {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "K".to_owned(),
+            plural: plural.to_owned(),
+        };
+        Kind { resource, namespaced: true, names: Vec::new() }
+    }
+
+    /// What is forbidden is nothing that an operator could mend at the watch, and no reason to be woken at night.
+    #[test]
+    fn a_watch_that_is_forbidden_is_not_ill() {
+        let grants = Grants::default();
+        let watch = |kind: &str, synced: bool, outage: Option<Duration>| WatchHealth {
+            group: String::new(),
+            kind: kind.to_owned(),
+            health: crate::Health { synced, outage, ..crate::Health::default() },
+        };
+        let broken = || watch("K", false, Some(AGAIN));
+        assert!(!grants.explain(&broken()), "nobody has been refused");
+        grants.note(&kind("", "secrets"), true);
+        assert!(grants.explain(&broken()));
+        assert!(grants.explain(&watch("K", true, Some(AGAIN))), "a right that was taken back");
+        assert!(!grants.explain(&watch("K", true, None)), "a right that was given");
+        assert!(!grants.explain(&watch("Other", false, None)));
+        grants.note(&kind("", "secrets"), false);
+        assert!(!grants.explain(&broken()));
+    }
+
+    /// Rights to Secrets do not come by themselves: whoever is told that they are missing is told what to do.
+    #[test]
+    fn what_is_missing_says_what_to_do() {
+        let secrets = missing_rule(&kind("", "secrets"));
+        assert_eq!(secrets, "kausality may not read Secrets, unless a policy names them");
+        assert!(advice("p").contains("in spec.resources of policy p"), "{}", advice("p"));
+        let others = missing_rule(&kind("example.com", "secrets"));
+        assert_eq!(others, "kausality lacks the right to get, list, watch and patch secrets.example.com");
+    }
 
     #[test]
     fn the_same_is_not_asked_for_all_the_time() {

@@ -14,6 +14,7 @@
 
 mod admission;
 mod alarm;
+mod authorities;
 mod clock;
 mod cluster;
 mod effects;
@@ -23,10 +24,12 @@ mod grants;
 mod index;
 mod kinds;
 mod lately;
+pub mod ledger;
 mod namespaces;
 mod pending;
 pub mod policies;
 mod pulse;
+mod reads;
 pub mod registration;
 mod schemas;
 mod spent;

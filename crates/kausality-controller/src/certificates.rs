@@ -19,11 +19,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub mod external;
 mod issue;
+mod ours;
 mod secret;
 
 pub use issue::{Unmakeable, perform};
-pub use secret::{STATE, read, write};
+pub use secret::{STATE, is_written, read, write};
 
 /// How long things last.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +173,12 @@ pub fn step(now: Timestamp, stored: &Stored, trusted: Option<&str>, wanted: &Wan
     let Some(authority) = stored.authority.as_ref().filter(|authority| authority.term.until > now) else {
         return Action::Begin { trusted: trusted.map(ToOwned::to_owned) };
     };
+    // Somebody else's certificate was in place of ours, and whoever serves it is trusted by what is not ours.
+    if let (None, Some(trusted)) = (&stored.serving, trusted)
+        && !external::left_over(trusted, &stored.bundle()).is_empty()
+    {
+        return Action::Begin { trusted: Some(trusted.to_owned()) };
+    }
     let published = trusted.is_some_and(|trusted| trusted == stored.bundle());
     let settled = stored.published.filter(|_| published).map(|since| add(since, wanted.lifetimes.settling));
     let is_settled = settled.is_some_and(|settled| settled <= now);

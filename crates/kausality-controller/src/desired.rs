@@ -30,8 +30,13 @@ pub use roles::{AGGREGATED, MANAGED, role_name};
 /// The name of both webhook configurations.
 pub const NAME: &str = "kausality";
 
-/// The longest name of a policy: names of webhooks are made of it.
-const MAX_NAME: usize = 200;
+/// How many bytes all webhooks may have: what etcd stores in one object, with some room for what else is in it.
+const MAX_SIZE: usize = 1 << 20;
+
+/// What `*` does not mean: what nodes and controllers write all the time to stay alive, and must be able to write while no
+/// webhook answers; and what Kausality itself is made of.
+const LEFT_OUT: [(&str, &str); 4] =
+    [("", "nodes"), ("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases")];
 
 /// A policy as it is stored.
 #[derive(Clone, Debug)]
@@ -55,7 +60,6 @@ impl Policy {
         let name = text("/metadata/name");
         let spec = match serde_json::from_value::<Kausality>(object.clone()) {
             Err(error) => Err(error.to_string()),
-            Ok(_) if name.len() > MAX_NAME => Err(format!("its name is longer than {MAX_NAME} characters")),
             Ok(policy) => policy.fault().map_or(Ok(policy.spec), Err),
         };
         let status = object.get("status").cloned().unwrap_or_default();
@@ -120,7 +124,7 @@ pub struct Place {
 pub struct Desired {
     /// The MutatingWebhookConfiguration, if anything is to be watched.
     pub mutating: Option<Value>,
-    /// The ValidatingWebhookConfiguration, if there are policies.
+    /// The ValidatingWebhookConfiguration, if there is a certificate: the first policy is to be looked at, too.
     pub validating: Option<Value>,
     /// The ClusterRoles.
     pub roles: Vec<Value>,
@@ -133,6 +137,8 @@ pub struct Desired {
 pub struct Finding {
     /// Why it cannot be understood. What it said before holds on.
     pub fault: Option<String>,
+    /// Why the API server does not take what follows from it. What it said before holds on.
+    pub refused: Option<String>,
     /// The resources that are watched for it, as `deployments.apps`.
     pub watched: Vec<String>,
     /// The resources, or groups, that it names and nobody serves.
@@ -144,11 +150,22 @@ pub struct Finding {
 }
 
 /// What there should be. `served` are all resources; `stored` are the webhooks of the configuration as it is, which
-/// hold on for a policy that cannot be understood: an edit must not lift protection by mistake.
+/// hold on for a policy that cannot be understood, and for one that the API server has `refused`: an edit must not lift
+/// protection by mistake, and the mistake of one must not keep others from being protected.
 #[must_use]
-pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value], place: &Place) -> Desired {
+pub fn desired(
+    policies: &[Policy],
+    served: &BTreeSet<Resource>,
+    stored: &[Value],
+    place: &Place,
+    refused: &BTreeMap<String, String>,
+) -> Desired {
+    let faults = faults(policies, served, place);
+    let takes_part =
+        |policy: &Policy| !faults.contains_key(&*policy.name) && !refused.contains_key(&policy.name);
     let claims: Vec<Claim<'_>> = policies
         .iter()
+        .filter(|policy| takes_part(policy))
         .filter_map(|policy| {
             let spec = policy.spec.as_ref().ok()?;
             Claim::of(&policy.name, spec, &expand(spec, served).0, &place.namespace)
@@ -158,13 +175,13 @@ pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value
     let mut roles = Vec::new();
     let mut findings = BTreeMap::new();
     for policy in policies {
-        let mut finding = Finding::default();
+        let mut finding = Finding {
+            fault: faults.get(&*policy.name).cloned(),
+            refused: refused.get(&policy.name).cloned(),
+            ..Finding::default()
+        };
         match &policy.spec {
-            Err(fault) => {
-                finding.fault = Some(fault.clone());
-                webhooks.extend(entries::kept(&policy.name, stored, place));
-            }
-            Ok(spec) => {
+            Ok(spec) if takes_part(policy) => {
                 let (resources, missing) = expand(spec, served);
                 let entries = entries::of(&policy.name, spec, &resources, &claims, place);
                 if entries.is_empty() && !resources.is_empty() {
@@ -177,14 +194,63 @@ pub fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value
                 finding.missing = missing;
                 finding.withheld = roles::withholds(policy, spec);
             }
+            _ => webhooks.extend(entries::kept(&policy.name, stored, place)),
         }
         findings.insert(policy.name.clone(), finding);
     }
     let mutating =
         (!webhooks.is_empty()).then(|| configuration("MutatingWebhookConfiguration", webhooks, place));
-    let validating = (!policies.is_empty())
+    let validating = (!place.bundle.is_empty())
         .then(|| configuration("ValidatingWebhookConfiguration", vec![entries::of_policies(place)], place));
     Desired { mutating, validating, roles, findings }
+}
+
+impl Desired {
+    /// The MutatingWebhookConfiguration with what follows from one policy alone; none, if nothing does.
+    #[must_use]
+    pub fn alone(&self, policy: &str) -> Option<Value> {
+        let mut alone = self.mutating.clone()?;
+        let webhooks = alone.get_mut("webhooks")?.as_array_mut()?;
+        webhooks.retain(|entry| entries::is_of(entry, policy));
+        (!webhooks.is_empty()).then_some(alone)
+    }
+}
+
+/// Which policies have no part in it, and why: they cannot be understood, or there is no room for what follows from them.
+fn faults<'a>(
+    policies: &'a [Policy],
+    served: &BTreeSet<Resource>,
+    place: &Place,
+) -> BTreeMap<&'a str, String> {
+    let mut room = MAX_SIZE;
+    let fault = |policy: &'a Policy| {
+        let fault = match &policy.spec {
+            Err(fault) => fault.clone(),
+            Ok(spec) => {
+                let entries = entries::of(&policy.name, spec, &expand(spec, served).0, &[], place);
+                let size = Value::Array(entries).to_string().len();
+                if let Some(left) = room.checked_sub(size) {
+                    room = left;
+                    return None;
+                }
+                format!(
+                    "what follows from it does not fit into the webhook configuration beside what follows from other \
+                    policies: it has {} KiB, and {} of {} are left; name fewer resources or namespaces",
+                    size >> 10,
+                    room >> 10,
+                    MAX_SIZE >> 10
+                )
+            }
+        };
+        Some((policy.name.as_str(), fault))
+    };
+    policies.iter().filter_map(fault).collect()
+}
+
+/// All resources that the stored webhooks are about: what is known while nobody says what is served.
+#[must_use]
+pub fn watched(stored: &[Value]) -> BTreeSet<Resource> {
+    entries::watched(stored).collect()
 }
 
 /// All resources that are served: those that were found, and, of groups whose servers do not answer, those that are
@@ -216,7 +282,10 @@ fn expand<'a>(spec: &KausalitySpec, served: &'a BTreeSet<Resource>) -> (Vec<&'a 
             for name in &rule.resources {
                 let before = found.len();
                 if name == "*" {
-                    found.extend(of_group().filter(|resource| !rule.excluded.contains(&resource.plural)));
+                    let is_meant = |resource: &&Resource| {
+                        !rule.excluded.contains(&resource.plural) && !is_left_out(resource)
+                    };
+                    found.extend(of_group().filter(is_meant));
                     if of_group().next().is_none() {
                         missing.insert(full_name(group, "*"));
                     }
@@ -230,6 +299,10 @@ fn expand<'a>(spec: &KausalitySpec, served: &'a BTreeSet<Resource>) -> (Vec<&'a 
         }
     }
     (found.into_iter().collect(), missing.into_iter().collect())
+}
+
+fn is_left_out(resource: &Resource) -> bool {
+    resource.group == GROUP || LEFT_OUT.contains(&(&*resource.group, &*resource.plural))
 }
 
 fn configuration(kind: &str, webhooks: Vec<Value>, place: &Place) -> Value {

@@ -82,7 +82,8 @@ impl Election {
                     match timeout_at(begun + until, timeout(self.terms.pause * 2, writing)).await {
                         Ok(Ok(Ok(lease))) => {
                             view.win(sent, now(), lease);
-                            if !leading.send_replace(true) {
+                            // Who leads on is not told again: it would begin anew with all that it does.
+                            if leading.send_if_modified(|leads| !std::mem::replace(leads, true)) {
                                 tracing::info!(me = self.me, "leads");
                             }
                         }
@@ -160,3 +161,6 @@ fn read(object: &Object) -> Lease {
         version: object.metadata.resource_version.clone().unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
 //! The leader's loop: looks at everything whenever anything has changed, and makes it as it should be.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use jiff::{SignedDuration, Timestamp};
 use kausality_cluster::{Kinds, UnknownKind, Which, alarm};
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams},
     core::{ApiResource, DynamicObject},
 };
 use serde_json::{Value, json};
@@ -18,16 +21,18 @@ use tokio::{
 };
 
 use crate::{
-    certificates::{self, Action, Unmakeable, Wanted},
+    certificates::{Unmakeable, Wanted, external::Overlap},
     desired::{
-        AGGREGATED, Anchor, Desired, MANAGED, NAME, Place, Policy, Target,
+        Anchor, Finding, MANAGED, NAME, Place, Policy, Resource, Target,
         conditions::{self, Trouble},
-        desired, known, role_name,
+        desired, known, watched,
     },
     metrics::Metrics,
 };
 
+mod certify;
 mod kinds;
+mod register;
 
 /// Under which name everything is applied.
 const MANAGER: &str = "kausality-controller";
@@ -44,9 +49,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// When it is looked again after definitions have changed: what is served is listed a while later.
 const LATER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// How much is done to certificates at once.
-const MAX_ACTIONS: usize = 8;
-
 /// How long the API server may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -59,18 +61,33 @@ pub struct Settings {
     pub target: Target,
     /// The Secret with the webhook's certificate, in that namespace.
     pub secret: String,
-    /// The certificate to make; none, if somebody else does.
-    pub certificates: Option<Wanted>,
+    /// Who makes the certificate.
+    pub certificates: Source,
     /// The ClusterRole with which everything goes.
     pub anchor: Option<String>,
+}
+
+/// Who makes the certificate.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The controller: this one.
+    Own(Wanted),
+    /// Somebody else.
+    External {
+        /// How long the CA before is trusted beside the one that has followed it.
+        settling: SignedDuration,
+    },
 }
 
 /// Why things are not as they should be.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The API server refused.
-    #[error("{0}: {1}")]
+    #[error("{0}: {why}", why = reason(.1))]
     Refused(String, #[source] Box<kube::Error>),
+    /// As much as was possible is as it should be.
+    #[error("{0}")]
+    Incomplete(String),
     /// The API server did not answer.
     #[error("{0}: no answer within {seconds} s", seconds = ANSWER.as_secs())]
     Late(String),
@@ -88,13 +105,15 @@ pub struct Controller {
     kinds: Kinds,
     settings: Settings,
     metrics: Metrics,
+    overlap: Mutex<Overlap>,
 }
 
 impl Controller {
     /// A controller of the cluster behind `client`, which should use each connection once.
     #[must_use]
     pub fn new(client: Client, settings: Settings, metrics: Metrics) -> Self {
-        Self { kinds: Kinds::new(client.clone()), client, settings, metrics }
+        let overlap = Mutex::default();
+        Self { kinds: Kinds::new(client.clone()), client, settings, metrics, overlap }
     }
 
     /// Leads, for ever. Dropped, it stops at once: whatever was half done, the next leader finishes.
@@ -150,122 +169,102 @@ impl Controller {
     /// Makes everything as it should be. When to look again at the latest.
     ///
     /// # Errors
-    /// If something could not be done.
+    /// If something could not be done. Policies say so, too, as far as that can be written.
     pub async fn reconcile(&self) -> Result<Duration, Failure> {
+        let policies = self.policies().await?;
+        let outcome = self.arrange(&policies).await;
+        let (findings, trouble, due) = match outcome {
+            Ok(None) => return Ok(RESYNC),
+            Ok(Some(Arranged { findings, trouble, due })) => (findings, trouble, Ok(due)),
+            Err(failure) => {
+                let found = |policy: &Policy| {
+                    let fault = policy.spec.as_ref().err().cloned();
+                    (policy.name.clone(), Finding { fault, ..Finding::default() })
+                };
+                let trouble = Trouble::Refused(failure.to_string());
+                (policies.iter().map(found).collect(), Some(trouble), Err(failure))
+            }
+        };
+        let told = self.tell(&policies, &findings, trouble.as_ref()).await;
+        let refused = findings.iter().find_map(|(name, finding)| {
+            let why = finding.refused.as_ref()?;
+            Some(format!("the API server does not take what follows from policy {name}: {why}"))
+        });
+        match trouble.map(|trouble| trouble.to_string()).or(refused) {
+            Some(why) => due.and(Err(Failure::Incomplete(why))),
+            None => told.and(due),
+        }
+    }
+
+    /// Makes everything as it should be but for what people are told; nothing, where Kausality is being uninstalled.
+    /// Without a certificate, or without knowing what is served, it goes on with what is stored: nobody who relaxes or
+    /// deletes a policy has to wait for either.
+    async fn arrange(&self, policies: &[Policy]) -> Result<Option<Arranged>, Failure> {
         let anchor = match &self.settings.anchor {
             None => None,
             Some(name) => match self.anchor(name).await? {
                 None => {
                     tracing::info!(anchor = name, "the anchor is gone: Kausality is being uninstalled");
-                    return Ok(RESYNC);
+                    return Ok(None);
                 }
                 found => found,
             },
         };
-        let policies = self.policies().await?;
         let configured =
             ask("reading the webhook configuration", self.api(&kinds::mutating()).get_opt(NAME)).await?;
         let stored = webhooks(configured.as_ref());
-        let certified = self.certify(trusted(&stored).as_deref(), anchor.as_ref()).await?;
-        let served = known(&self.kinds.all().await?, &stored);
-        let (bundle, due) = match &certified {
-            Ok((bundle, due)) => (bundle.clone(), *due),
-            Err(_) => (String::new(), RESYNC),
+        let trusted = trusted(&stored);
+        let (bundle, due, mut trouble) = match self.certify(trusted.as_deref(), anchor.as_ref()).await {
+            Ok(Ok((bundle, due))) => (Some(bundle), due, None),
+            Ok(Err(trouble)) => (trusted, RESYNC, Some(trouble)),
+            Err(failure) => (trusted, RESYNC, Some(Trouble::Refused(failure.to_string()))),
         };
+        let served: Result<BTreeSet<Resource>, UnknownKind> =
+            self.kinds.all().await.map(|listing| known(&listing, &stored));
         let Settings { namespace, target, .. } = &self.settings;
-        let place = Place { namespace: namespace.clone(), target: target.clone(), bundle, anchor };
-        let desired = desired(&policies, &served, &stored, &place);
-        let written = match certified {
-            Ok(_) => self.write(&policies, &desired, configured.is_some()).await,
-            Err(trouble) => self.write_roles(&desired).await.map(|()| Some(trouble)),
+        let place = Place {
+            namespace: namespace.clone(),
+            target: target.clone(),
+            bundle: bundle.clone().unwrap_or_default(),
+            anchor,
         };
-        let trouble = match &written {
-            Ok(trouble) => trouble.clone(),
-            Err(failure) => Some(Trouble::Refused(failure.to_string())),
+        let follow = |refused: &BTreeMap<String, String>| match &served {
+            Ok(served) => desired(policies, served, &stored, &place, refused),
+            Err(_) => desired(policies, &watched(&stored), &stored, &place, refused),
         };
-        self.tell(&policies, &desired, trouble.as_ref()).await?;
-        written.map(|_| due)
-    }
-
-    /// Applies what there should be, and removes what should not. Rights come first and go last, so that nobody is
-    /// ever asked about what it may not read.
-    async fn write(
-        &self,
-        policies: &[Policy],
-        desired: &Desired,
-        was_configured: bool,
-    ) -> Result<Option<Trouble>, Failure> {
-        self.write_roles(desired).await?;
-        for (resource, wanted) in
-            [(kinds::mutating(), &desired.mutating), (kinds::validating(), &desired.validating)]
-        {
-            match wanted {
-                Some(wanted) => self.configure(&resource, wanted).await?,
-                None => self.remove(&resource, NAME).await?,
+        let mut wanted = follow(&BTreeMap::new());
+        // What is not known narrows no rights.
+        if let Err(error) = &served {
+            trouble.get_or_insert_with(|| Trouble::Refused(error.to_string()));
+        } else {
+            self.write_roles(&wanted).await?;
+        }
+        if bundle.is_some() {
+            if let Err(failure) = self.register(&wanted).await {
+                let refused = self.offenders(policies, &wanted, failure).await?;
+                wanted = follow(&refused);
+                self.register(&wanted).await?;
+            }
+            if wanted.mutating.is_some() && configured.is_none() {
+                tracing::info!(policies = policies.len(), "registered");
             }
         }
-        if desired.mutating.is_some() && !was_configured {
-            tracing::info!(policies = policies.len(), "registered");
+        if served.is_ok() {
+            self.remove_roles(policies).await?;
         }
-        let wanted: BTreeSet<String> = policies.iter().map(|policy| role_name(&policy.name)).collect();
-        let selector = format!("app.kubernetes.io/managed-by={MANAGED},{AGGREGATED}=true");
-        let list = ListParams::default().labels(&selector);
-        for role in ask("listing roles", self.api(&kinds::role()).list(&list)).await? {
-            let name = role.metadata.name.unwrap_or_default();
-            if !wanted.contains(&name) {
-                self.remove(&kinds::role(), &name).await?;
-            }
-        }
-        Ok(None)
-    }
-
-    async fn write_roles(&self, desired: &Desired) -> Result<(), Failure> {
-        for role in &desired.roles {
-            self.apply(&kinds::role(), role).await?;
-        }
-        Ok(())
-    }
-
-    /// Applies a webhook configuration. What others have added to it would outlive that: one more condition that never
-    /// holds, and nobody is asked. So it is written over where anything is left that should not be there.
-    async fn configure(&self, resource: &ApiResource, wanted: &Value) -> Result<(), Failure> {
-        let applied = self.apply(resource, wanted).await?;
-        let unlike = |object: &DynamicObject| object.data.get("webhooks") != wanted.get("webhooks");
-        if unlike(&applied) {
-            tracing::warn!(kind = resource.kind, "somebody has changed the configuration: it is repaired");
-            let parameters =
-                PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-            let patch = Patch::Merge(json!({"webhooks": wanted["webhooks"]}));
-            let what = format!("repairing {}", resource.kind);
-            ask(&what, self.api(resource).patch(NAME, &parameters, &patch)).await?;
-        }
-        Ok(())
-    }
-
-    async fn apply(&self, resource: &ApiResource, wanted: &Value) -> Result<DynamicObject, Failure> {
-        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
-        let parameters = PatchParams::apply(MANAGER).force();
-        let what = format!("applying {} {name}", resource.kind);
-        ask(&what, self.api(resource).patch(name, &parameters, &Patch::Apply(wanted))).await
-    }
-
-    async fn remove(&self, resource: &ApiResource, name: &str) -> Result<(), Failure> {
-        let what = format!("deleting {} {name}", resource.kind);
-        match ask(&what, self.api(resource).delete(name, &DeleteParams::default())).await {
-            Err(Failure::Refused(_, error)) if is(&error, 404) => Ok(()),
-            other => other.map(drop),
-        }
+        Ok(Some(Arranged { findings: wanted.findings, trouble, due }))
     }
 
     /// Writes what people are told about policies, where it is anything new.
     async fn tell(
         &self,
         policies: &[Policy],
-        desired: &Desired,
+        findings: &BTreeMap<String, Finding>,
         trouble: Option<&Trouble>,
     ) -> Result<(), Failure> {
+        let mut failed = Ok(());
         for policy in policies {
-            let Some(finding) = desired.findings.get(&policy.name) else { continue };
+            let Some(finding) = findings.get(&policy.name) else { continue };
             let outcome = trouble.map_or(Ok(()), Err);
             let status = conditions::status(policy, finding, outcome, Timestamp::now());
             let before = &policy.status;
@@ -283,10 +282,11 @@ impl Controller {
             match ask(&what, told.patch_status(&policy.name, &parameters, &Patch::Apply(&patch))).await {
                 // It is gone.
                 Err(Failure::Refused(_, error)) if is(&error, 404) => {}
-                other => drop(other?),
+                // The others are told all the same.
+                other => failed = failed.and(other.map(drop)),
             }
         }
-        Ok(())
+        failed
     }
 
     async fn anchor(&self, name: &str) -> Result<Option<Anchor>, Failure> {
@@ -315,56 +315,18 @@ impl Controller {
         }
     }
 
-    /// The bundle that API servers are to trust, and when to look again.
-    async fn certify(
-        &self,
-        trusted: Option<&str>,
-        anchor: Option<&Anchor>,
-    ) -> Result<Result<(String, Duration), Trouble>, Failure> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.settings.namespace);
-        let name = &self.settings.secret;
-        let read = async || ask("reading the certificate", secrets.get_opt(name)).await;
-        let Some(wanted) = &self.settings.certificates else {
-            let bundle = read().await?.and_then(|secret| secret.data?.remove("ca.crt"));
-            let bundle = bundle.and_then(|bundle| String::from_utf8(bundle.0).ok());
-            let place = format!("{}/{name}", self.settings.namespace);
-            return Ok(bundle.map(|bundle| (bundle, RESYNC)).ok_or_else(|| {
-                Trouble::NoCertificate(format!("Secret {place} has no ca.crt, and is for others to write"))
-            }));
-        };
-        for _ in 0..MAX_ACTIONS {
-            let secret = read().await?;
-            let stored = secret.as_ref().map(certificates::read).unwrap_or_default();
-            let now = Timestamp::now();
-            let action = certificates::step(now, &stored, trusted, wanted);
-            if let Action::Wait(until) = action {
-                self.metrics.certified(&stored);
-                let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
-                return Ok(Ok((stored.bundle(), left)));
-            }
-            tracing::info!(action = action.name(), "certificates");
-            let stored = certificates::perform(&action, now, &stored, wanted)?;
-            let (is_new, mut secret) = (secret.is_none(), secret.unwrap_or_default());
-            certificates::write(&stored, &mut secret);
-            secret.metadata.managed_fields = None;
-            secret.metadata.name = Some(name.clone());
-            secret.metadata.owner_references = anchor.map(|anchor| vec![owner(anchor)]);
-            let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-            // At the version that was read: two never rotate at once.
-            if is_new {
-                ask("creating the certificate", secrets.create(&parameters, &secret)).await?;
-            } else {
-                ask("writing the certificate", secrets.replace(name, &parameters, &secret)).await?;
-            }
-        }
-        Ok(Err(Trouble::NoCertificate(
-            "certificates are over as soon as they are made: give longer lifetimes".to_owned(),
-        )))
-    }
-
     fn api(&self, resource: &ApiResource) -> Api<DynamicObject> {
         Api::all_with(self.client.clone(), resource)
     }
+}
+
+/// What was made of everything.
+struct Arranged {
+    findings: BTreeMap<String, Finding>,
+    /// What all policies suffer from.
+    trouble: Option<Trouble>,
+    /// When to look again.
+    due: Duration,
 }
 
 /// The webhooks of a configuration.
@@ -388,17 +350,17 @@ async fn ask<T>(what: &str, question: impl Future<Output = Result<T, kube::Error
     answer.map_err(|error| Failure::Refused(what.to_owned(), Box::new(error)))
 }
 
-fn owner(anchor: &Anchor) -> OwnerReference {
-    let resource = kinds::role();
-    OwnerReference {
-        api_version: resource.api_version,
-        kind: resource.kind,
-        name: anchor.name.clone(),
-        uid: anchor.uid.clone(),
-        ..OwnerReference::default()
+/// What the API server says, in its own words and once.
+fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
     }
 }
 
 fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
+
+#[cfg(test)]
+mod tests;

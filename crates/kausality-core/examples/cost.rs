@@ -60,6 +60,7 @@ fn learn<'a>(recording: &'a [u8], settings: &Settings) -> Result<Vec<(&'a [u8], 
             scaled: None,
             namespace: None,
             exception: None,
+            authority: Default::default(),
         };
         let decision = decide(&review, &known.facts(settings));
         if let Some(object) = &review.request.object {

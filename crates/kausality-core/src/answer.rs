@@ -8,6 +8,7 @@ use crate::{
     cause::Cause,
     change::Drift,
     decision::Decision,
+    review::Request,
     summary::{ObjectId, Summary},
 };
 
@@ -28,6 +29,26 @@ pub(crate) fn parent_unreadable(child: &ObjectId, why: &str) -> String {
     format!(
         "kausality: the owner of {child} could not be read ({why}), so this change cannot be judged. Try \
          again; if it lasts, check that Kausality may read the owner's kind."
+    )
+}
+
+pub(crate) fn may_not_decide(child: &ObjectId, request: &Request<'_>) -> String {
+    let place = match child.namespace.as_str() {
+        "" => "in the whole cluster".to_owned(),
+        namespace => format!("in namespace {namespace}"),
+    };
+    format!(
+        "kausality: {} may not decide about drifts of {child}: approvals, rejections, freeze and snooze are for those who \
+         have the verb \"approve\" on drifts.kausality.io {place}. Ask for a role with that rule.",
+        shorten(request.user(), MAX_QUOTE),
+    )
+}
+
+pub(crate) fn authority_unknown(child: &ObjectId, request: &Request<'_>, why: &str) -> String {
+    format!(
+        "kausality: whether {} may decide about drifts of {child} could not be found out ({}). Try again.",
+        shorten(request.user(), MAX_QUOTE),
+        shorten(why, MAX_QUOTE),
     )
 }
 

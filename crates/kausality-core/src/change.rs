@@ -84,7 +84,7 @@ impl<'a> Change<'a> {
             Operation::Delete => (None, old_object),
             _ => (old_object, shown(&values.object)),
         };
-        let id = id(&parent.id, &child.id, &diff.hash());
+        let id = self.id(parent, child);
         let report = DriftReport::new(DriftReportSpec {
             id,
             phase: ReportPhase::Detected,
@@ -153,6 +153,13 @@ impl Drift {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.report.spec.id
+    }
+}
+
+impl Change<'_> {
+    /// The id of the drift that this change is.
+    pub(crate) fn id(&self, parent: &Summary, child: &Child<'_>) -> String {
+        id(&parent.id, &child.id, &self.diff().hash())
     }
 }
 

@@ -6,7 +6,7 @@ use kausality_api::{
 };
 
 use crate::{
-    answer,
+    answer, authority,
     class::Class,
     decision::{Decision, Verdict},
     explain::Rule,
@@ -39,6 +39,8 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
         }
         _ => decision.pass_by(class),
     }
+    let settings = facts.settings;
+    authority::apply(&mut decision.decision, request, user, settings, &facts.authority);
     decision.finish(request)
 }
 

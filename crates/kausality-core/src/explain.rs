@@ -35,6 +35,8 @@ pub enum Rule {
     Mode,
     /// What becomes of Kausality's annotations.
     Annotations,
+    /// Whether whoever decides about drifts may do so.
+    Authorization,
 }
 
 impl Rule {
@@ -56,6 +58,7 @@ impl Rule {
             Self::Upgrade => "upgrade",
             Self::Mode => "mode",
             Self::Annotations => "annotations",
+            Self::Authorization => "authorization",
         }
     }
 }
@@ -101,6 +104,12 @@ impl Explanation {
         if let Some(step) = self.steps.iter_mut().rev().find(|step| step.rule == rule) {
             step.decided = true;
         }
+    }
+
+    /// Marks the last step of `rule`, and no other, as the one that the decision rests on.
+    pub(crate) fn decides_alone(&mut self, rule: Rule) {
+        self.steps.iter_mut().for_each(|step| step.decided = false);
+        self.decided_by(rule);
     }
 
     /// The steps, in order.

@@ -7,6 +7,7 @@ use kausality_api::{approval::Approval, mode::Mode, selector::Labels};
 
 use crate::{
     annotations,
+    authority::{self, Authority, Authorization},
     class::Class,
     policy::Policies,
     review::Request,
@@ -24,6 +25,8 @@ pub struct Settings {
     pub policies: Policies,
     /// Goes into the digests that stand for Secret values.
     pub salt: Vec<u8>,
+    /// Who may decide about drifts.
+    pub authorization: Authorization,
 }
 
 /// What is known for one decision. Missing knowledge is knowledge too.
@@ -41,13 +44,23 @@ pub struct Facts<'a> {
     pub namespace: Option<&'a Namespace>,
     /// A policy that lets this drift pass.
     pub exception: Option<Exception>,
+    /// Whether whoever sends the request may decide about drifts.
+    pub authority: Authority,
 }
 
 impl<'a> Facts<'a> {
     /// Facts of a request that asks no question.
     #[must_use]
     pub fn new(now: Timestamp, settings: &'a Settings) -> Self {
-        Self { now, settings, parent: Parent::None, scaled: None, namespace: None, exception: None }
+        Self {
+            now,
+            settings,
+            parent: Parent::None,
+            scaled: None,
+            namespace: None,
+            exception: None,
+            authority: Authority::Unasked,
+        }
     }
 }
 
@@ -93,6 +106,8 @@ pub struct Known {
     pub namespace: Option<Arc<Namespace>>,
     /// A policy that lets this drift pass.
     pub exception: Option<Exception>,
+    /// Whether whoever sends the request may decide about drifts.
+    pub authority: Authority,
 }
 
 /// What a shell has found out about a parent.
@@ -129,6 +144,7 @@ impl Known {
             scaled: self.scaled.as_ref().map(|scaled| scaled.as_deref().map_err(Clone::clone)),
             namespace: self.namespace.as_deref(),
             exception: self.exception.clone(),
+            authority: self.authority.clone(),
         }
     }
 }
@@ -162,6 +178,8 @@ pub struct Questions {
     pub scaled: Option<ScaledObject>,
     /// The namespace whose labels and mode matter.
     pub namespace: Option<String>,
+    /// Whether whoever sends the request may `approve` drifts in its namespace.
+    pub authority: bool,
 }
 
 /// The object behind a `scale` request.
@@ -183,7 +201,8 @@ pub struct ScaledObject {
 #[must_use]
 pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
     let namespace = || (!request.namespace.is_empty()).then(|| request.namespace.to_string());
-    match Class::of(request, settings) {
+    let authority = authority::matters(request, settings);
+    let asked = match Class::of(request, settings) {
         Class::Own | Class::Ignored | Class::Status => Questions::default(),
         Class::Metadata if !annotations::user_annotations_differ(request) => Questions::default(),
         Class::Metadata => Questions { parent: parent(request), ..Questions::default() },
@@ -199,9 +218,10 @@ pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
             ..Questions::default()
         },
         Class::Create | Class::Update | Class::Delete => {
-            Questions { parent: parent(request), scaled: None, namespace: namespace() }
+            Questions { parent: parent(request), namespace: namespace(), ..Questions::default() }
         }
-    }
+    };
+    Questions { authority, ..asked }
 }
 
 /// The controlling owner: the stored one, so that no request can shed its parent, else the one it adds.

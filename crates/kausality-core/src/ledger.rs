@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 use kausality_api::{
-    annotation::{APPROVALS, REJECTIONS},
-    approval::{Approval, Entries, Rejection},
+    approval::Approval,
     drift::{
         Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
         FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
@@ -11,12 +10,16 @@ use kausality_api::{
     text::shorten,
 };
 use kausality_fields::Leaf;
+use serde_json::Value;
 
 use crate::{
-    change::Drift,
-    entries::{self, Subject},
+    change::{Change, Drift},
+    child::Child,
+    facts::Settings,
     gate::Resolution,
-    summary::{ObjectId, Summary},
+    review::Review,
+    standing::Standing,
+    summary::Summary,
 };
 
 /// Characters of a change in a table.
@@ -41,8 +44,9 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         new_owner: owners(place).map(|handover| shorten(&handover.after.to_string(), MAX_NAME)),
     };
     let changes = &drift.diff.changes;
-    let size = |object: &serde_json::Value| object.to_string().len();
-    let fits = report.old_object.as_ref().map_or(0, size) + size(&report.new_object) <= MAX_OBJECTS;
+    let (old_object, new_object) = (report.old_object.as_ref().map(lean), lean(&report.new_object));
+    let size = |object: &Value| object.to_string().len();
+    let fits = old_object.as_ref().map_or(0, size) + size(&new_object) <= MAX_OBJECTS;
     let spec = DriftSpec {
         id: report.id.clone(),
         parent: report.parent.clone(),
@@ -53,8 +57,8 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         changes: changes.iter().enumerate().take(MAX_CHANGES).map(change).collect(),
         more_changes: changes.len().saturating_sub(MAX_CHANGES) as u64,
         trace: drift.parent_trace.clone(),
-        old_object: report.old_object.clone().filter(|_| fits),
-        new_object: Some(report.new_object.clone()).filter(|_| fits),
+        old_object: old_object.filter(|_| fits),
+        new_object: fits.then_some(new_object),
         summary: summary(drift),
     };
     let status = DriftStatus {
@@ -62,11 +66,21 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         count: 1,
         first_seen: now,
         last_seen: now,
+        counted_at: now,
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
     };
     Entry::new(spec, status)
+}
+
+/// An object without its managed fields: who owned what changed is told beside the change.
+fn lean(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// What becomes of a drift that was resolved like this.
@@ -97,6 +111,33 @@ fn summary(drift: &Drift) -> DriftSummary {
         child: name(&report.child.kind, &report.child.name),
         actor: short_user(&report.request.user),
         change: shorten(&change, MAX_CHANGE + 20),
+    }
+}
+
+/// The namespace and the id of the entry that a request has, if it is a drift of this parent's child.
+#[must_use]
+pub fn key(review: &Review<'_>, parent: &Summary, settings: &Settings) -> Option<(String, String)> {
+    let child = Child::of(&review.request)?;
+    let id = Change::new(review, &settings.salt).id(parent, &child);
+    Some((child.id.namespace, id))
+}
+
+/// What becomes of an entry whose drift an approval has let pass.
+#[must_use]
+pub fn passed(approval: &Approval, now: Timestamp) -> (DriftResolution, DriftDecision) {
+    let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let message = shorten(&format!("approved ({}){why}", approval.mode.as_str()), MAX_VALUE);
+    let (reason, by) = (ResolutionReason::Approved, approval.by.clone());
+    (DriftResolution { reason, at: now, by, message }, approved(approval, now))
+}
+
+fn approved(approval: &Approval, now: Timestamp) -> DriftDecision {
+    DriftDecision {
+        action: "approve".to_owned(),
+        mode: Some(approval.mode),
+        by: approval.by.clone(),
+        at: now,
+        reason: approval.reason.as_deref().map(|reason| shorten(reason, MAX_VALUE)),
     }
 }
 
@@ -131,10 +172,8 @@ pub fn resolution(
         let message = "the parent's intent has changed: it is no drift any more".to_owned();
         return over(ResolutionReason::ParentChanged, None, message);
     }
-    if let Some(approval) = approval(spec, parent, now) {
-        let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        let message = format!("approved ({}){why}", approval.mode.as_str());
-        return over(ResolutionReason::Approved, approval.by, shorten(&message, MAX_VALUE));
+    if let Some(approval) = Standing::of(spec, parent, now).approval() {
+        return Some(passed(approval, now).0);
     }
     // What was to be created was never there.
     if child_gone && spec.request.operation != "CREATE" {
@@ -146,7 +185,8 @@ pub fn resolution(
 /// What a person has decided about an entry, as its parent says.
 #[must_use]
 pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<DriftDecision> {
-    if let Some(rejection) = rejection(spec, parent, now) {
+    let standing = Standing::of(spec, parent, now);
+    if let Some(rejection) = standing.rejection().cloned() {
         return Some(DriftDecision {
             action: "reject".to_owned(),
             mode: None,
@@ -155,38 +195,5 @@ pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Dr
             reason: Some(shorten(&rejection.reason, MAX_VALUE)),
         });
     }
-    approval(spec, parent, now).map(|approval| DriftDecision {
-        action: "approve".to_owned(),
-        mode: Some(approval.mode),
-        by: approval.by,
-        at: now,
-        reason: approval.reason.map(|reason| shorten(&reason, MAX_VALUE)),
-    })
-}
-
-/// The approval on the parent that covers an entry. None does if anything rejects it.
-fn approval(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Approval> {
-    if rejection(spec, parent, now).is_some() {
-        return None;
-    }
-    let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS)?);
-    let child = child(spec);
-    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
-    entries::best(&entries, &subject, |_, _| {}).map(|used| used.approval)
-}
-
-fn rejection(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Rejection> {
-    let entries = Entries::<Rejection>::decode(parent.annotation(REJECTIONS)?);
-    let child = child(spec);
-    let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
-    entries.valid().find(|(_, entry)| subject.rejection_void(entry).is_none()).map(|(_, entry)| entry.clone())
-}
-
-fn child(spec: &DriftSpec) -> ObjectId {
-    ObjectId {
-        api_version: spec.child.api_version.clone(),
-        kind: spec.child.kind.clone(),
-        namespace: spec.child.namespace.clone(),
-        name: spec.child.name.clone(),
-    }
+    standing.approval().map(|approval| approved(approval, now))
 }

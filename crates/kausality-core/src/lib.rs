@@ -20,8 +20,8 @@
 //! | who acts? | [`actor`], [`managers`] |
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
-//! | may it happen? | [`gate`], [`policy`] |
-//! | what follows? | [`decision`], [`patch`], [`ledger`], [`explain`] |
+//! | may it happen? | [`gate`], [`policy`], [`authority`] |
+//! | what follows? | [`decision`], [`patch`], [`ledger`], [`standing`], [`explain`] |
 //!
 //! ```
 //! use kausality_core::{Facts, Review, Settings, decide};
@@ -44,6 +44,7 @@
 pub mod actor;
 mod annotations;
 mod answer;
+pub mod authority;
 pub mod cause;
 mod change;
 mod child;
@@ -64,6 +65,7 @@ pub mod phase;
 pub mod policy;
 pub mod review;
 pub mod settle;
+pub mod standing;
 pub mod status;
 pub mod summary;
 mod trace;

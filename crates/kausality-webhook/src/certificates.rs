@@ -20,6 +20,7 @@ use handed::Handed;
 #[derive(Clone)]
 pub struct Certificates {
     source: Arc<dyn ResolvesServerCert>,
+    current: Arc<dyn Fn() -> Option<Arc<CertifiedKey>> + Send + Sync>,
     handed: Option<Arc<Handed>>,
     origin: String,
     ca_pem: Option<String>,
@@ -71,7 +72,14 @@ impl Certificates {
         let (certificate, key) = (certificate.into(), key.into());
         let origin = format!("{} and {}", certificate.display(), key.display());
         let source = Arc::new(files::Files::open(certificate, key)?);
-        Ok(Self { source, handed: None, origin, ca_pem: None })
+        let current = source.clone();
+        Ok(Self {
+            source,
+            current: Arc::new(move || Some(current.current())),
+            handed: None,
+            origin,
+            ca_pem: None,
+        })
     }
 
     /// A certificate for these names and addresses, signed by a CA that exists for nothing else and whose key
@@ -81,15 +89,28 @@ impl Certificates {
     /// If a name is none.
     pub fn self_signed(dns_names: &[String], addresses: &[IpAddr]) -> Result<Self, CertificateError> {
         let made = self_signed::make(dns_names, addresses)?;
-        let source = Arc::new(SingleCertAndKey::from(certified(made.chain, made.key)?));
-        Ok(Self { source, handed: None, origin: "self-signed".to_owned(), ca_pem: Some(made.ca_pem) })
+        let pair = Arc::new(certified(made.chain, made.key)?);
+        Ok(Self {
+            source: Arc::new(SingleCertAndKey::from(pair.clone())),
+            current: Arc::new(move || Some(pair.clone())),
+            handed: None,
+            origin: "self-signed".to_owned(),
+            ca_pem: Some(made.ca_pem),
+        })
     }
 
     /// Nothing, until somebody hands a pair over with [`Self::set`]. `origin` says where it will come from.
     #[must_use]
     pub fn handed_over(origin: &str) -> Self {
         let handed = Arc::new(Handed::default());
-        Self { source: handed.clone(), handed: Some(handed), origin: origin.to_owned(), ca_pem: None }
+        let current = handed.clone();
+        Self {
+            source: handed.clone(),
+            current: Arc::new(move || current.current()),
+            handed: Some(handed),
+            origin: origin.to_owned(),
+            ca_pem: None,
+        }
     }
 
     /// Hands over a chain and its private key, in PEM form, for the handshakes from now on. Those that are read from
@@ -105,6 +126,13 @@ impl Certificates {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.handed.as_ref().is_none_or(|handed| handed.is_there())
+    }
+
+    /// The certificate that the next handshake shows, DER.
+    #[must_use]
+    pub fn shown(&self) -> Option<Vec<u8>> {
+        let pair = (self.current)()?;
+        pair.cert.first().map(|certificate| certificate.to_vec())
     }
 
     /// The CA of a self-signed certificate in PEM form: the `caBundle` of a registration.

@@ -239,8 +239,11 @@ async fn furnish(sandbox: &Sandbox) -> Result<()> {
         },
     });
     let url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, answer) = send(sandbox, "admin", Method::POST, url, &definition).await;
-    ensure!(code == 201, "the definition: {code} {}", answer["message"]);
+    let ours = kausality_api::crd::all().into_iter().map(|(_, definition)| definition);
+    for definition in ours.chain([definition]) {
+        let (code, answer) = send(sandbox, "admin", Method::POST, url, &definition).await;
+        ensure!(code == 201, "the definition: {code} {}", answer["message"]);
+    }
     Ok(())
 }
 
@@ -286,6 +289,8 @@ impl Webhook {
             .args(["--bind-address", "127.0.0.1:0", "--register", "--default-mode", "enforce"])
             .args(["--resources", "stacks.example.com,configmaps"])
             .env("RUST_LOG", "error")
+            // As the image has it.
+            .env("MALLOC_TRIM_THRESHOLD_", "131072")
             .stdout(Stdio::null())
             .spawn();
         Ok(Self(child.context("kausality webhook cannot be started")?))

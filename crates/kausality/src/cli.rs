@@ -3,11 +3,34 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{
-    backend::Backend, controller::Controller, demo::Demo, diff::Diff, doctor::Doctor, install::Install,
-    own::Own, plan::Plan, replay::Replay, uninstall::Uninstall, up::Up, webhook::Webhook, why::Why,
+    approve::Approve,
+    backend::Backend,
+    completions::{Completions, Man},
+    controller::Controller,
+    demo::Demo,
+    diff::Diff,
+    doctor::Doctor,
+    drifts::Drifts,
+    freeze::{Freeze, Unfreeze},
+    install::Install,
+    output::program,
+    own::Own,
+    plan::Plan,
+    policies::Policies,
+    reject::Reject,
+    replay::Replay,
+    show::Show,
+    snooze::{Snooze, Unsnooze},
+    trace::Trace,
+    tui::Tui,
+    unapprove::Unapprove,
+    uninstall::Uninstall,
+    up::Up,
+    webhook::Webhook,
+    why::Why,
 };
 
 /// Trace and gate changes of intent through the hierarchy of Kubernetes objects.
@@ -22,8 +45,20 @@ pub struct Cli {
 enum Command {
     Demo(Demo),
     Up(Up),
+    Drifts(Box<Drifts>),
+    Show(Box<Show>),
+    Approve(Box<Approve>),
+    Reject(Box<Reject>),
+    Unapprove(Box<Unapprove>),
+    Freeze(Box<Freeze>),
+    Unfreeze(Box<Unfreeze>),
+    Snooze(Box<Snooze>),
+    Unsnooze(Box<Unsnooze>),
+    Trace(Box<Trace>),
+    Tui(Box<Tui>),
+    Policies(Box<Policies>),
+    Why(Box<Why>),
     Replay(Replay),
-    Why(Why),
     Own(Box<Own>),
     Diff(Box<Diff>),
     Plan(Box<Plan>),
@@ -33,9 +68,46 @@ enum Command {
     Controller(Box<Controller>),
     Backend(Backend),
     Doctor(Box<Doctor>),
+    Completions(Completions),
+    Man(Man),
 }
 
 impl Cli {
+    /// Reads the command line of this process, under the name that it was called by: it may be a plugin of kubectl.
+    #[must_use]
+    pub fn from_command_line() -> Self {
+        let mut command = Self::named();
+        let matches = command.get_matches_mut();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
+    fn named() -> clap::Command {
+        Self::command().bin_name(program())
+    }
+
+    /// What the process exits with if the command fails: commands that compare or judge keep 1 for what they find.
+    #[must_use]
+    pub fn failure(&self) -> u8 {
+        match &self.command {
+            Command::Why(why) => 2 - u8::from(why.is_about_drift()),
+            Command::Drifts(_)
+            | Command::Show(_)
+            | Command::Approve(_)
+            | Command::Reject(_)
+            | Command::Unapprove(_)
+            | Command::Freeze(_)
+            | Command::Unfreeze(_)
+            | Command::Snooze(_)
+            | Command::Unsnooze(_)
+            | Command::Trace(_)
+            | Command::Tui(_)
+            | Command::Policies(_)
+            | Command::Completions(_)
+            | Command::Man(_) => 1,
+            _ => 2,
+        }
+    }
+
     /// Runs the command that was given.
     ///
     /// # Errors
@@ -44,14 +116,28 @@ impl Cli {
         match &self.command {
             Command::Demo(demo) => demo.run(),
             Command::Up(up) => up.run(),
-            Command::Replay(replay) => replay.run(),
+            Command::Drifts(drifts) => drifts.run(),
+            Command::Show(show) => show.run(),
+            Command::Approve(approve) => approve.run(),
+            Command::Reject(reject) => reject.run(),
+            Command::Unapprove(unapprove) => unapprove.run(),
+            Command::Freeze(freeze) => freeze.run(),
+            Command::Unfreeze(unfreeze) => unfreeze.run(),
+            Command::Snooze(snooze) => snooze.run(),
+            Command::Unsnooze(unsnooze) => unsnooze.run(),
+            Command::Trace(trace) => trace.run(),
+            Command::Tui(tui) => tui.run(),
+            Command::Policies(policies) => policies.run(),
             Command::Why(why) => why.run(),
+            Command::Replay(replay) => replay.run(),
             Command::Own(own) => own.run(),
             Command::Diff(diff) => diff.run(),
             Command::Plan(plan) => plan.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Completions(completions) => completions.run(Self::command()),
+            Command::Man(man) => man.run(Self::command()),
             Command::Webhook(webhook) => {
                 logs();
                 webhook.run()

@@ -30,6 +30,17 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// The flags that say the same.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let flag = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
+        let mut flags = Vec::new();
+        flags.extend(self.kubeconfig.iter().flat_map(|file| flag("--kubeconfig", &file.to_string_lossy())));
+        flags.extend(self.context.iter().flat_map(|context| flag("--context", context)));
+        flags.extend(self.user.iter().flat_map(|user| flag("--as", user)));
+        flags.extend(self.groups.iter().flat_map(|group| flag("--as-group", group)));
+        flags
+    }
+
     /// A client that calls itself `kausality-<command>`. Its calls have no time limit of their own.
     ///
     /// # Errors

@@ -3,13 +3,17 @@
 use std::{
     net::SocketAddr,
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use kausality_cluster::Cluster;
+use kausality_cluster::{Clock, Cluster, ledger};
 use kausality_controller::{
     Metrics,
     certificates::{Lifetimes, Wanted},
@@ -29,7 +33,8 @@ use reports::Reports;
 
 use crate::{
     connect::Connection,
-    webhook::{host_of, in_time, interrupted},
+    reach::{NOT_REACHED, WHO, reach},
+    webhook::{host_of, interrupted},
 };
 
 /// The Lease for which replicas contend.
@@ -69,7 +74,7 @@ pub struct Controller {
     #[arg(long, value_name = "TIME", default_value = "2160h")]
     certificate_lifetime: SignedDuration,
 
-    /// How long API servers take at most to notice a CA that is in the registration
+    /// How long API servers take at most to notice a CA that is in the registration, and webhooks to serve what it has signed
     #[arg(long, value_name = "TIME", default_value = "1m")]
     ca_settling: SignedDuration,
 
@@ -107,32 +112,38 @@ impl Controller {
     async fn contend(&self) -> Result<ExitCode> {
         let senders = self.reports.senders()?;
         let (pooled, client) = self.connection.clients("controller").await?;
-        let user = in_time(Cluster::own_user(&client)).await.context(
-            "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
-        )?;
-        let me = identity();
-        tracing::info!(user, me, "connected");
         let metrics = Metrics::default();
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let deliveries = kausality_report::Metrics::default();
         deliveries.register(&mut registry);
+        let reached = Arc::new(AtomicBool::new(false));
         if let Some(address) = self.health_address {
             // One that waits for its turn is as ready as one that leads.
-            let probes = Probes::new(registry, || Ok(()));
+            let reached = reached.clone();
+            let probes = Probes::new(registry, move || match reached.load(Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(NOT_REACHED.to_owned()),
+            });
             tokio::spawn(async move {
                 if let Err(error) = probes.serve(address).await {
                     tracing::error!(%error, "no probes and metrics are served");
                 }
             });
         }
+        let who = async || Ok(Cluster::own_user(&client).await?);
+        let Some(user) = reach(WHO, who).await? else { return Ok(ExitCode::SUCCESS) };
+        reached.store(true, Ordering::Relaxed);
+        let me = identity();
+        tracing::info!(user, me, "connected");
         let controller = run::Controller::new(client.clone(), self.settings(), metrics.clone());
         let (leading, mut led) = watch::channel(false);
+        // Many small calls, each tried again: connections are worth keeping.
+        let cluster = Cluster::new(pooled.clone(), client.clone(), Default::default(), Clock::default());
         let deliver = async || {
             if senders.is_empty() {
                 return std::future::pending().await;
             }
-            // Many small calls, each tried again: connections are worth keeping.
             deliver::run(pooled.clone(), &senders, &deliveries).await;
         };
         let election = Election::new(client, &self.namespace, LEASE, &me, Terms::default());
@@ -145,6 +156,7 @@ impl Controller {
                     tokio::select! {
                         goes_on = changed => goes_on,
                         () = controller.lead() => false,
+                        () = ledger::keep::keep(cluster.clone()) => false,
                         () = deliver() => false,
                     }
                 } else {
@@ -185,7 +197,10 @@ impl Controller {
             namespace,
             target,
             secret: self.tls_secret.clone(),
-            certificates: (self.certificates == Source::Own).then_some(Wanted { hosts, lifetimes }),
+            certificates: match self.certificates {
+                Source::Own => run::Source::Own(Wanted { hosts, lifetimes }),
+                Source::External => run::Source::External { settling: self.ca_settling },
+            },
             anchor: self.anchor.clone(),
         }
     }

@@ -6,12 +6,15 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use kausality_cluster::Kinds;
 
-use crate::connect::Connection;
+use crate::{
+    connect::Connection,
+    install::{bundle::NAMESPACE, installed, label, objects::Objects},
+};
 
 mod answering;
 mod certificates;
@@ -50,9 +53,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// reached.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// The namespace that Kausality is installed in
-    #[arg(short, long, value_name = "NAME", default_value = "kausality-system", value_parser = label)]
-    namespace: String,
+    /// The namespace that Kausality is installed in [default: where it is found]
+    #[arg(short, long, value_name = "NAME", value_parser = label)]
+    namespace: Option<String>,
 
     /// How the result is shown
     #[arg(short, long, value_enum, default_value_t)]
@@ -91,15 +94,24 @@ impl Doctor {
     async fn facts(&self) -> Result<Facts> {
         let client = self.connection.client("doctor").await?;
         let server = Server::new(client.clone());
-        let kinds = Kinds::new(client);
+        let kinds = Kinds::new(client.clone());
         let bar = ProgressBar::hidden();
         bar.set_message("the API server");
         let work = async {
             let greeting = server.greet().await.context(
                 "the API server cannot be reached: is the cluster up, the kubeconfig right, the network open?",
             )?;
+            let namespace = match &self.namespace {
+                Some(namespace) => namespace.clone(),
+                // Who may not look there is told so by the checks.
+                None => installed(&Objects::new(client))
+                    .await
+                    .ok()
+                    .flatten()
+                    .map_or_else(|| NAMESPACE.to_owned(), |found| found.namespace),
+            };
             anyhow::Ok(
-                Facts::gather(&server, &kinds, &self.namespace, greeting, |what| bar.set_message(what)).await,
+                Facts::gather(&server, &kinds, &namespace, greeting, |what| bar.set_message(what)).await,
             )
         };
         tokio::pin!(work);
@@ -116,13 +128,9 @@ impl Doctor {
     }
 }
 
-/// A name of a namespace: it becomes part of URLs.
-fn label(text: &str) -> Result<String> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if text.is_empty() || text.len() > 63 || !text.chars().all(is_plain) {
-        bail!("a namespace has a name of small letters, digits and dashes");
-    }
-    Ok(text.to_owned())
+/// How to see what the controllers have to say, all of them: who leads is not known by name.
+fn logs(namespace: &str) -> String {
+    format!("kubectl -n {namespace} logs -l app.kubernetes.io/component=controller --prefix --tail=100")
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use futures::{FutureExt, future::BoxFuture};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kausality_api::mode::Mode;
-use kausality_cluster::{Clock, Cluster, policies, registration::WEBHOOK};
+use kausality_cluster::{Clock, Cluster, ledger, policies, registration::WEBHOOK};
 use kausality_core::{Decision, Settings, decision::Verdict};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
 use kausality_webhook::Bytes;
-use kube::Client;
+use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
 mod webhook;
@@ -90,14 +91,29 @@ async fn cluster(client: &Client, fresh: Client, default_mode: Mode) -> Result<A
         salt: Cluster::salt(client).await.context("the sandbox does not answer")?,
         ..Settings::default()
     };
+    define(client).await?;
     let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
     tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
     tokio::spawn(cluster.clone().record());
+    tokio::spawn(cluster.clone().keep_ledger());
+    tokio::spawn(ledger::keep::keep(cluster.clone()));
     let mut ticks = tokio::time::interval(Duration::from_millis(5));
     while !cluster.is_synced() {
         ticks.tick().await;
     }
     Ok(cluster)
+}
+
+/// Defines Kausality's own kinds.
+async fn define(client: &Client) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for (_, definition) in kausality_api::crd::all() {
+        match definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            defined => drop(defined.context("the sandbox does not take Kausality's own kinds")?),
+        }
+    }
+    Ok(())
 }
 
 /// Whether a group is one of custom resources that are looked at.

@@ -15,7 +15,7 @@ mod progress;
 mod server;
 mod types;
 
-use progress::Progress;
+pub(crate) use progress::Progress;
 pub(crate) use server::{Failure, Force, Server};
 pub(crate) use types::{KindType, Types};
 
@@ -72,11 +72,16 @@ pub(crate) fn salt() -> Vec<u8> {
 
 /// How long ago a time of the API server was, as kubectl shows ages.
 pub(crate) fn age(time: &str, now: Timestamp) -> Option<String> {
-    let seconds = now.duration_since(time.parse().ok()?).as_secs();
-    Some(match seconds {
+    Some(age_of(time.parse().ok()?, now))
+}
+
+/// How long ago a time was, as kubectl shows ages.
+pub(crate) fn age_of(time: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(time).as_secs();
+    match seconds {
         ..120 => format!("{}s", seconds.max(0)),
         120..7_200 => format!("{}m", seconds / 60),
         7_200..172_800 => format!("{}h", seconds / 3_600),
         _ => format!("{}d", seconds / 86_400),
-    })
+    }
 }

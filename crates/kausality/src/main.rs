@@ -2,18 +2,18 @@
 
 use std::{io, process::ExitCode};
 
-use clap::Parser;
 use kausality::Cli;
 use kausality_api::text::plain;
 
 fn main() -> ExitCode {
-    Cli::parse().run().unwrap_or_else(|error| {
+    let cli = Cli::from_command_line();
+    cli.run().unwrap_or_else(|error| {
         // Whoever reads along has seen enough: no error of ours.
         if error.chain().any(is_broken_pipe) {
             return ExitCode::SUCCESS;
         }
         anstream::eprintln!("error: {}", plain(&format!("{error:#}")));
-        ExitCode::from(2)
+        ExitCode::from(cli.failure())
     })
 }
 

@@ -109,6 +109,11 @@ impl Recording {
         })
     }
 
+    /// What was named to be replayed.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
     fn is_several(&self) -> bool {
         Input::all(&self.files).is_ok_and(|inputs| inputs.len() > 1)
     }

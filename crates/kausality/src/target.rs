@@ -6,6 +6,8 @@ use anyhow::{Context, Result, bail};
 use kausality_cluster::{Kind, Kinds};
 use kube::{Api, Client, core::DynamicObject};
 
+use crate::ledger::within;
+
 /// An object of a cluster, as it was named.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -39,8 +41,7 @@ impl Target {
     pub async fn get(&self, client: &Client, namespace: &str) -> Result<DynamicObject> {
         let api: Api<DynamicObject> = api(client, &self.kind, namespace);
         let plural = &self.kind.resource.plural;
-        let found = api.get_opt(&self.name).await;
-        let found = found.with_context(|| format!("cannot read {plural} {:?}", self.name))?;
+        let found = within(&format!("cannot read {plural} {:?}", self.name), api.get_opt(&self.name)).await?;
         let place = if self.kind.namespaced { format!(" in namespace {namespace}") } else { String::new() };
         found.with_context(|| format!("{plural} {:?} not found{place}", self.name))
     }

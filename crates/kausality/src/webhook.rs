@@ -10,20 +10,30 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use kausality_cluster::{Clock, Cluster, policies, registration::Registration};
-use kausality_core::{Settings, policy::Policies};
-use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
+use kausality_cluster::{Clock, Cluster, ledger, policies, registration::Registration};
+use kausality_core::{Settings, authority::Authorization, policy::Policies};
+use kausality_webhook::{
+    Admission, BadReview, Bytes, Certificates, Config, Metrics, Probes, Reply, Server, Subject,
+};
+use kube::Client;
 use prometheus_client::registry::Registry;
 
-use crate::{connect::Connection, mode::ModeArgument, replay::policies as policy_files};
+use crate::{
+    connect::Connection,
+    mode::ModeArgument,
+    reach::{NOT_REACHED, WHO, reach},
+    replay::policies as policy_files,
+};
 
 mod health;
 mod resources;
 mod secret;
+mod served;
 
 use health::Watches;
 use resources::Resources;
 use secret::SecretName;
+use served::Served;
 
 /// Serve admission reviews of a cluster over HTTPS.
 #[derive(Debug, Args)]
@@ -54,6 +64,11 @@ pub struct Webhook {
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     default_mode: ModeArgument,
+
+    /// Who may approve, reject, freeze and snooze: whoever may write the object, or only those who have the verb `approve` on
+    /// drifts.kausality.io beside that
+    #[arg(long, value_enum, default_value_t)]
+    approval_authorization: ApprovalAuthorization,
 
     /// A file of Kausality policies, YAML or JSON, that hold beside those of the cluster
     #[arg(long, value_name = "FILE")]
@@ -88,6 +103,28 @@ pub struct Webhook {
     shutdown_delay: u64,
 }
 
+/// Who may decide about drifts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ApprovalAuthorization {
+    /// Whoever may write the object
+    #[default]
+    None,
+    /// Only those who may `approve` drifts in its namespace
+    Rbac,
+}
+
+impl From<ApprovalAuthorization> for Authorization {
+    fn from(authorization: ApprovalAuthorization) -> Self {
+        match authorization {
+            ApprovalAuthorization::None => Self::None,
+            ApprovalAuthorization::Rbac => Self::Rbac,
+        }
+    }
+}
+
+/// Who answers within this time has nobody wait.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// How long the last records may take at the end.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -114,26 +151,28 @@ impl Webhook {
 
     async fn serve(&self) -> Result<ExitCode> {
         let (client, fresh) = self.connection.clients("webhook").await?;
-        let own_user = in_time(Cluster::own_user(&client)).await.context(
-            "cannot ask the API server who we are: is the cluster reachable, the kubeconfig right?",
-        )?;
-        tracing::info!(own_user, "connected");
         let fixed = policy_files::load(&self.policy)?;
+        let certificates = self.certificates()?;
+        let Some((own_user, salt)) = self.introduce(&client).await? else { return Ok(ExitCode::SUCCESS) };
+        tracing::info!(own_user, "connected");
         let settings = Settings {
             own_users: [own_user].into(),
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
-            salt: in_time(Cluster::salt(&client)).await.context("cannot read the namespace kube-system")?,
+            salt,
+            authorization: self.approval_authorization.into(),
         };
-        let certificates = self.certificates()?;
         if let Some(secret) = &self.tls_secret {
             tokio::spawn(secret.clone().follow(fresh.clone(), certificates.clone()));
         }
         let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
         let resources = Resources::new(&self.resources, cluster.clone());
-        resources.kinds().await?.iter().for_each(|kind| resources.require(kind));
+        let kinds = reach("cannot tell what the API server serves.", async || Ok(resources.kinds().await?));
+        let Some(kinds) = kinds.await? else { return Ok(ExitCode::SUCCESS) };
+        kinds.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(cluster.clone().record());
+        tokio::spawn(cluster.clone().keep_ledger());
 
         let ca_pem = match &self.ca_bundle_file {
             Some(file) => Some(
@@ -141,16 +180,24 @@ impl Webhook {
             ),
             None => certificates.ca_pem().map(ToOwned::to_owned),
         };
-        let mut config = Config::new(self.bind_address, certificates);
+        let mut config = Config::new(self.bind_address, certificates.clone());
         config.drain_delay = Duration::from_secs(self.shutdown_delay);
         config.health_address = self.health_address;
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Watches(cluster.clone())));
+        registry.register_collector(Box::new(Served {
+            cluster: cluster.clone(),
+            certificates: certificates.clone(),
+        }));
         let metrics = Metrics::new(registry);
         let server = Server::new(config, OnCluster(cluster.clone()), metrics).listen().await?;
         let address = server.address();
         tracing::info!(%address, "listening");
 
+        if self.register {
+            // No controller is there to do it.
+            tokio::spawn(ledger::keep::keep(cluster.clone()));
+        }
         let mut registration = Registration {
             name: "kausality".to_owned(),
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
@@ -178,6 +225,25 @@ impl Webhook {
         server.run(stop).await;
         cluster.flush(FLUSH_DEADLINE).await;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Who we are, and the salt of digests: what the API server must say before anything can be decided. Probes are
+    /// answered meanwhile, so that nobody takes a webhook that waits for one that hangs.
+    async fn introduce(&self, client: &Client) -> Result<Option<(String, Vec<u8>)>> {
+        let ask = async || Ok((Cluster::own_user(client).await?, Cluster::salt(client).await?));
+        let reached = reach(WHO, ask);
+        // Where any port will do, nobody knows yet which.
+        let Some(address) = self.health_address.filter(|address| address.port() != 0) else {
+            return reached.await;
+        };
+        let probes = async {
+            tokio::time::sleep(AT_ONCE).await;
+            Probes::new(Registry::default(), || Err(NOT_REACHED.to_owned())).serve(address).await
+        };
+        tokio::select! {
+            reached = reached => reached,
+            failed = probes => failed.map(|()| None).map_err(Into::into),
+        }
     }
 
     fn certificates(&self) -> Result<Certificates> {

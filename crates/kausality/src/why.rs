@@ -2,39 +2,55 @@
 
 use std::{
     io::{self, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anstyle::Style;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use kausality_api::text::{plain, shorten};
 use kausality_core::{Decision, decision::Effect};
 use serde_json::json;
 
-use crate::replay::{
-    Fed, Flow, Output, Recording,
-    engine::{Judged, Outcome},
-    row::Row,
+use crate::{
+    connect::Connection,
+    ledger::Place,
+    replay::{
+        Fed, Flow, Output, Recording,
+        engine::{Judged, Outcome},
+        row::Row,
+    },
 };
 
-/// Explain the decision about one recorded request, rule by rule.
+mod drift;
+
+/// Explain one decision, rule by rule: about a drift of a cluster, or about a recorded request.
+///
+/// With --line, files are read: AdmissionReviews or audit events, as `kausality replay` takes them. Without, a drift is
+/// named by its id, or by KIND/NAME of its child or parent.
 #[derive(Debug, Args)]
 pub struct Why {
     #[command(flatten)]
     recording: Recording,
 
-    /// The line on which the request starts, counted from 1; of the last file, if there are several
+    /// The line on which the recorded request starts, counted from 1; of the last file, if there are several
     #[arg(long, value_name = "N")]
-    line: u64,
+    line: Option<u64>,
 
-    /// The uid of the request, where a line holds several
-    #[arg(long, value_name = "UID")]
+    /// The uid of the recorded request, where a line holds several
+    #[arg(long, value_name = "UID", requires = "line")]
     uid: Option<String>,
 
     /// How the explanation is shown
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    connection: Connection,
 }
 
 impl Why {
@@ -43,12 +59,40 @@ impl Why {
     /// # Errors
     /// If a file cannot be read, or there is no request on that line.
     pub fn run(&self) -> Result<ExitCode> {
+        match self.line {
+            Some(line) => self.recorded(line),
+            None => self.drift(),
+        }
+    }
+
+    /// Explains a drift.
+    fn drift(&self) -> Result<ExitCode> {
+        let [file] = self.recording.files() else {
+            bail!("name one drift; or, of recorded requests, the line with --line");
+        };
+        if !self.is_about_drift() {
+            let file = file.display();
+            bail!("{file} is a file: say which line of it with --line; a drift can be named drift/ID");
+        }
+        let name = file.to_str().context("a drift has a name of letters and digits")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(drift::explain(name, &self.place, &self.connection, self.output))
+    }
+
+    /// Whether a drift is asked about, and not a recording.
+    pub(crate) fn is_about_drift(&self) -> bool {
+        let named = |file: &PathBuf| file != Path::new("-") && !file.exists();
+        self.line.is_none() && matches!(self.recording.files(), [file] if named(file))
+    }
+
+    /// Explains a recorded request.
+    fn recorded(&self, wanted: u64) -> Result<ExitCode> {
         let last = self.recording.last_file();
         let mut found = false;
         let mut out = anstream::stdout().lock();
         self.recording.replay(|file, line, fed| {
-            if line != self.line || last.as_deref().is_some_and(|last| last != file) {
-                return Ok(if line > self.line && found { Flow::Stop } else { Flow::GoOn });
+            if line != wanted || last.as_deref().is_some_and(|last| last != file) {
+                return Ok(if line > wanted && found { Flow::Stop } else { Flow::GoOn });
             }
             if let (Fed::Judged(judged), Some(uid)) = (fed, &self.uid)
                 && judged.uid != *uid
@@ -76,7 +120,7 @@ impl Why {
             Ok(Flow::GoOn)
         })?;
         if !found {
-            bail!("no request starts on line {}: `kausality replay` lists the lines", self.line);
+            bail!("no request starts on line {wanted}: `kausality replay` lists the lines");
         }
         Ok(ExitCode::SUCCESS)
     }

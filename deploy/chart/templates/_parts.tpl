@@ -79,7 +79,7 @@ spec:
       automountServiceAccountToken: true
       enableServiceLinks: false
       {{- with .root.Values.priorityClass.name }}
-      priorityClassName: {{ . }}
+      priorityClassName: {{ . | quote }}
       {{- end }}
       terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
       securityContext:
@@ -174,8 +174,29 @@ spec:
           {{- include "kausality.containerSecurity" . | nindent 10 }}
 {{- end }}
 
-{{/* What makes an object exist during an upgrade only: Helm deletes it before the next run, and when all went well. */}}
+{{/* What makes an object exist during an upgrade only: Helm deletes it before the next run, and when all is done. */}}
 {{- define "kausality.crds.hook" -}}
 helm.sh/hook: pre-upgrade
-helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+{{- end }}
+
+{{/* Where a Pod of ours may connect to: names, and the API server, and nothing else. */}}
+{{- define "kausality.egress" -}}
+- ports:
+  - port: 53
+    protocol: UDP
+  - port: 53
+    protocol: TCP
+- ports:
+  {{- range .Values.networkPolicy.apiServer.ports }}
+  - port: {{ . }}
+    protocol: TCP
+  {{- end }}
+  {{- with .Values.networkPolicy.apiServer.cidrs }}
+  to:
+  {{- range . }}
+  - ipBlock:
+      cidr: {{ . | quote }}
+  {{- end }}
+  {{- end }}
 {{- end }}

@@ -105,3 +105,19 @@ fn rewriting_keeps_what_it_does_not_understand() {
     let one = decode(r#"[{"apiVersion":"v1","kind":"Pod","name":"x","generation":1}]"#);
     assert_eq!(one.without(0), None);
 }
+
+#[test]
+fn an_entry_is_added_beside_what_nobody_understands() {
+    let entries = decode(LIST);
+    let (_, first) = entries.valid().next().unwrap();
+    let more = decode(&entries.with(&Approval { name: "new".into(), ..first.clone() }));
+    assert_eq!(more.valid().map(|(place, entry)| (place, entry.name.as_str())).last(), Some((4, "new")));
+    assert_eq!(more.faults().count(), 1);
+    let fewer = decode(&more.without_all(&[0, 4]).unwrap());
+    assert_eq!(fewer.valid().map(|(_, entry)| entry.name.as_str()).collect::<Vec<_>>(), ["credentials", "x"]);
+    assert_eq!(decode("[]").with(first).matches("bar").count(), 1);
+    assert_eq!(
+        decode(r#"[{"apiVersion":"v1","kind":"Pod","name":"x","mode":"always"}]"#).without_all(&[0]),
+        None
+    );
+}

@@ -26,7 +26,8 @@ pub(super) fn definition(namespaced: bool) -> Value {
             "scope": scope,
             "names": {
                 "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase(),
-                "shortNames": [short], "categories": ["kausality"],
+                // No category: `kausality` is the policy.
+                "shortNames": [short],
             },
             "versions": [{
                 "name": "v1alpha1",
@@ -77,7 +78,11 @@ fn anything(what: &str) -> Value {
 }
 
 fn object(what: &str, required: &[&str], properties: &Value) -> Value {
-    json!({"type": "object", "description": what, "required": required, "properties": properties})
+    let mut object = json!({"type": "object", "description": what, "properties": properties});
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
 }
 
 fn spec() -> Value {
@@ -141,7 +146,7 @@ fn spec() -> Value {
 fn status() -> Value {
     object(
         "What has become of it.",
-        &["state", "count", "firstSeen", "lastSeen"],
+        &["state", "count", "firstSeen", "lastSeen", "countedAt"],
         &json!({
             "state": {
                 "type": "string", "enum": ["Blocked", "Rejected", "Passed", "Resolved"],
@@ -150,6 +155,7 @@ fn status() -> Value {
             "count": number("How often it was seen."),
             "firstSeen": time("When it was first seen."),
             "lastSeen": time("When it was last seen, as far as has been written: every 30 s at most."),
+            "countedAt": time("When the count was last written."),
             "resolution": object("Why it is over.", &["reason", "at"], &json!({
                 "reason": text("In a word."),
                 "at": time("When."),

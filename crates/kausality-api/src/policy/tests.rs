@@ -26,3 +26,65 @@ fn faults_are_named() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// One name that no namespace can have would keep the API server from taking the registration of every policy.
+#[test]
+fn namespaces_are_named_as_they_can_be() {
+    let long = "a".repeat(64);
+    for (place, names, is_good) in [
+        ("names", vec!["shop", "a-1"], true),
+        ("names", vec!["shop", "Bad Name!"], false),
+        ("names", vec!["*"], false),
+        ("names", vec![&*long], false),
+        ("excluded", vec!["kube-system"], true),
+        ("excluded", vec!["Kube-*"], false),
+        ("excluded", vec![""], false),
+        ("overrides", vec!["shop", "*"], true),
+        ("overrides", vec!["-shop"], false),
+    ] {
+        let mut spec =
+            serde_json::json!({"mode": "log", "resources": [{"apiGroups": [""], "resources": ["pods"]}]});
+        match place {
+            "overrides" => spec["overrides"] = serde_json::json!([{"namespaces": names, "mode": "enforce"}]),
+            _ => spec["namespaces"] = serde_json::json!({place: names}),
+        }
+        let spec = serde_json::from_value(spec).unwrap();
+        let metadata = Metadata { name: "p".to_owned() };
+        let policy = Kausality { api_version: "a".to_owned(), kind: "Kausality".to_owned(), metadata, spec };
+        let fault = policy.fault();
+        assert_eq!(fault.is_none(), is_good, "{place} {names:?}: {fault:?}");
+        if let Some(fault) = fault {
+            let place = if place == "overrides" { "spec.overrides[0].namespaces" } else { place };
+            assert!(fault.contains(place) && fault.contains("no name of a namespace"), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn a_name_has_room_for_what_is_made_of_it() {
+    let named = |length: usize| {
+        let mut policy: Kausality = serde_json::from_str(include_str!("full.json")).unwrap();
+        policy.metadata.name = "p".repeat(length);
+        policy.fault()
+    };
+    assert_eq!(named(MAX_NAME), None);
+    assert!(named(MAX_NAME + 1).is_some_and(|fault| fault.contains("metadata.name")));
+}
+
+/// Overrides become a condition, and the API server takes none that is too long.
+#[test]
+fn overrides_are_of_a_size_that_can_be_registered() {
+    let overridden = |namespaces: usize| {
+        let names: Vec<String> = (0..namespaces).map(|number| format!("{number:060}")).collect();
+        let overrides: Vec<serde_json::Value> = names
+            .chunks(64)
+            .map(|names| serde_json::json!({"namespaces": names, "mode": "enforce"}))
+            .collect();
+        let mut policy: Kausality = serde_json::from_str(include_str!("full.json")).unwrap();
+        policy.spec.overrides = serde_json::from_value(overrides.into()).unwrap();
+        policy.fault()
+    };
+    assert_eq!(overridden(MAX_OVERRIDES / 64), None);
+    let fault = overridden(64 * 64).unwrap_or_default();
+    assert!(fault.contains("spec.overrides name too much: 262144 characters"), "{fault}");
+}

@@ -31,6 +31,7 @@ fn note(review: &str) -> Lately {
         scaled: None,
         namespace: None,
         exception: None,
+        authority: Default::default(),
     };
     let decision = decide(&review, &known.facts(&Settings::default()));
     lately.note(&review.request, &decision);

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, Retired, Serving, Stored, Term};
+use super::{
+    Authority, Retired, Serving, Stored, Term,
+    ours::{can_sign, is_ours},
+};
 
 /// The annotation that says what the PEM texts are.
 pub const STATE: &str = "kausality.io/certificates";
@@ -38,7 +41,8 @@ struct State {
     published: Option<Timestamp>,
 }
 
-/// What is in a Secret. What cannot be understood is not there.
+/// What is in a Secret. What cannot be understood is not there; nor is what was not made here, as when cert-manager has
+/// written into it.
 #[must_use]
 pub fn read(secret: &Secret) -> Stored {
     let text = |key: &str| {
@@ -49,19 +53,30 @@ pub fn read(secret: &Secret) -> Stored {
     let state = annotations.and_then(|annotations| annotations.get(STATE));
     let state: State = state.and_then(|state| serde_json::from_str(state).ok()).unwrap_or_default();
     let authority = |term: Option<Term>, certificate: &str, key: &str| {
-        Some(Authority { term: term?, certificate: text(certificate)?, key: text(key)? })
+        let found = Authority { term: term?, certificate: text(certificate)?, key: text(key)? };
+        Some(found).filter(can_sign)
     };
+    let signing = authority(state.authority, AUTHORITY, AUTHORITY_KEY);
     let serving = |term: Option<Term>| {
         let (certificate, key) = (text(SERVING)?, text(SERVING_KEY)?);
-        Some(Serving { term: term?, hosts: state.hosts.clone(), certificate, key })
+        let found = Serving { term: term?, hosts: state.hosts.clone(), certificate, key };
+        Some(found).filter(|found| signing.as_ref().is_some_and(|signing| is_ours(found, signing)))
     };
     Stored {
-        authority: authority(state.authority, AUTHORITY, AUTHORITY_KEY),
         next: authority(state.next, NEXT, NEXT_KEY),
         retired: state.retired_until.and_then(|until| Some(Retired { until, certificates: text(RETIRED)? })),
         serving: serving(state.serving),
+        authority: signing,
         published: state.published,
     }
+}
+
+/// Whether a Secret holds what is stored, and nothing else.
+#[must_use]
+pub fn is_written(stored: &Stored, secret: &Secret) -> bool {
+    let mut wanted = secret.clone();
+    write(stored, &mut wanted);
+    wanted.data == secret.data && wanted.metadata.annotations == secret.metadata.annotations
 }
 
 /// Puts what is stored into a Secret, and takes everything else that was in it out.

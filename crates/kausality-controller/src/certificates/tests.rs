@@ -218,3 +218,105 @@ fn the_certificate_is_trusted_by_whoever_trusts_the_bundle_and_by_nobody_else() 
     assert!(!verify(&first.bundle(), &switched, "127.0.0.1", world.now()));
     assert_eq!(prepared.bundle().len(), switched.bundle().len());
 }
+
+/// Somebody else's pair, as cert-manager writes it.
+fn foreign() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(wanted().hosts).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+fn put(secret: &mut Secret, key: &str, text: &str) {
+    let text = k8s_openapi::ByteString(text.as_bytes().to_vec());
+    secret.data.as_mut().unwrap().insert(key.to_owned(), text);
+}
+
+/// What was not made here is not served on, whatever the annotation says.
+#[test]
+fn what_others_have_written_into_the_secret_is_made_anew() {
+    let mut world = World::default();
+    world.at(0, &[Action::Begin { trusted: None }]);
+    world.configure();
+    let (before, good) = (world.stored(), world.secret.clone());
+    assert!(before.serving.is_some() && is_written(&before, &good));
+    let (certificate, key) = foreign();
+    let other_term = good.metadata.annotations.as_ref().unwrap()[STATE].replace("until", "til");
+    for (what, change) in [
+        (
+            "another pair",
+            Box::new(|secret: &mut Secret| {
+                put(secret, "tls.crt", &certificate);
+                put(secret, "tls.key", &key);
+            }) as Box<dyn Fn(&mut Secret)>,
+        ),
+        ("another certificate", Box::new(|secret: &mut Secret| put(secret, "tls.crt", &certificate))),
+        ("another key", Box::new(|secret: &mut Secret| put(secret, "tls.key", &key))),
+    ] {
+        world.secret = good.clone();
+        change(&mut world.secret);
+        assert_eq!(world.stored(), Stored { serving: None, ..before.clone() }, "{what}");
+        // API servers trust the CA since nobody knows when.
+        world.at(1, &[Action::Publish]);
+        world.at(2, &[Action::Renew]);
+        assert!(world.stored().serving.is_some_and(|serving| Some(serving) != before.serving), "{what}");
+    }
+    world.secret = good.clone();
+    put(&mut world.secret, "ca.crt", &certificate);
+    assert_eq!(world.stored(), before);
+    assert!(!is_written(&before, &world.secret), "another bundle is written over");
+    // One whose annotation says something else of it is none of ours, either.
+    for state in [
+        other_term,
+        good.metadata.annotations.as_ref().unwrap()[STATE].replace("webhook.kausality.svc", "else.svc"),
+    ] {
+        let mut secret = good.clone();
+        secret.metadata.annotations.as_mut().unwrap().insert(STATE.to_owned(), state.clone());
+        assert_eq!(read(&secret).serving, None, "{state}");
+    }
+    // A CA without its key cannot sign.
+    let mut secret = good;
+    put(&mut secret, "ca.key", &key);
+    assert_eq!(read(&secret).authority, None);
+}
+
+/// From own to cert-manager and back: what is served meanwhile stays trusted.
+#[test]
+fn a_secret_that_was_others_for_a_while_begins_anew() {
+    let mut world = World::default();
+    world.at(0, &[Action::Begin { trusted: None }]);
+    let (certificate, key) = foreign();
+    put(&mut world.secret, "tls.crt", &certificate);
+    put(&mut world.secret, "tls.key", &key);
+    world.configured = Some(certificate.clone());
+    world.at(1, &[Action::Begin { trusted: Some(certificate.clone()) }]);
+    assert!(world.stored().bundle().contains(&certificate));
+    assert_eq!(world.stored().serving, None);
+    world.configure();
+    world.at(2, &[Action::Publish]);
+    world.at(3, &[Action::Renew]);
+}
+
+/// When somebody else's CA is followed by another, API servers trust both until every webhook serves the new one.
+#[test]
+fn authorities_of_others_overlap() {
+    let now = |hours: i32| Timestamp::UNIX_EPOCH + HOUR * hours;
+    let ((old, _), (new, _)) = (foreign(), foreign());
+    let mut overlap = external::Overlap::default();
+    // The first one has nothing before it.
+    assert_eq!(overlap.bundle(now(0), None, &old, HOUR * 2), (old.clone(), None));
+    assert_eq!(overlap.bundle(now(1), Some(&old), &old, HOUR * 2), (old.clone(), None));
+    let (both, until) = overlap.bundle(now(2), Some(&old), &new, HOUR * 2);
+    assert_eq!((blocks(&both), until), (2, Some(now(4))));
+    assert!(both.starts_with(&new) && both.contains(old.trim()));
+    // Once it is stored, it is as it should be.
+    assert_eq!(overlap.bundle(now(3), Some(&both), &new, HOUR * 2), (both.clone(), Some(now(4))));
+    // Another leader counts anew, and then takes the old one out all the same.
+    let mut other = external::Overlap::default();
+    assert_eq!(other.bundle(now(3), Some(&both), &new, HOUR * 2).1, Some(now(5)));
+    assert_eq!(overlap.bundle(now(4), Some(&both), &new, HOUR * 2), (new.clone(), None));
+    assert_eq!(overlap.bundle(now(5), Some(&new), &new, HOUR * 2), (new.clone(), None));
+    // A file without a line break at its end is joined all the same.
+    let (joined, _) = overlap.bundle(now(6), Some(&old), new.trim(), HOUR);
+    assert!(!joined.contains("----------"), "{joined}");
+    assert_eq!(external::expiry("nothing"), None);
+    assert!(external::expiry(&new).is_some_and(|until| until > now(0)));
+}

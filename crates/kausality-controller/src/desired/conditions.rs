@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kausality_api::{
     status::{Condition, KausalityStatus},
-    text::shorten,
+    text::shorten_middle,
 };
 
 use super::{Finding, Policy};
@@ -14,6 +14,10 @@ pub const READY: &str = "Ready";
 /// Whether the API server asks the webhook about what the policy names.
 pub const CONFIGURED: &str = "WebhookConfigured";
 
+/// What follows where parents are Secrets, which are never granted unless they are named.
+const WITHHELD: &str = "Parents that are Secrets cannot be read: where the policy enforces, changes of their children fail with code \
+    500. Name secrets of the group \"\" in spec.resources if Kausality may read all of them.";
+
 /// How many resources a message names.
 const MAX_NAMED: usize = 10;
 
@@ -21,11 +25,13 @@ const MAX_NAMED: usize = 10;
 const MAX_MESSAGE: usize = 1000;
 
 /// Why the configurations were not written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// There is no certificate that API servers could trust.
+    #[error("there is no certificate for the webhook: {0}")]
     NoCertificate(String),
     /// The API server refused, or did not answer.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -39,12 +45,11 @@ pub fn status(
     now: Timestamp,
 ) -> KausalityStatus {
     let mut configured = configured(finding, outcome);
-    if finding.withheld {
-        configured.message.push_str(
-            " Parents that are Secrets cannot be read: name secrets in spec.resources if Kausality may read all of them.",
-        );
-    }
     let ready = ready(finding, &configured);
+    if finding.withheld {
+        configured.message.push(' ');
+        configured.message.push_str(WITHHELD);
+    }
     let conditions = [(READY, ready), (CONFIGURED, configured)].into_iter().map(|(kind, told)| {
         let before = policy.status.conditions.iter().find(|before| before.kind == kind);
         let since =
@@ -53,7 +58,7 @@ pub fn status(
             kind: kind.to_owned(),
             status: told.status.to_owned(),
             reason: told.reason.to_owned(),
-            message: shorten(&told.message, MAX_MESSAGE),
+            message: shorten_middle(&told.message, MAX_MESSAGE),
             // Stored to the second.
             last_transition_time: since.unwrap_or(whole(now)),
             observed_generation: Some(policy.generation),
@@ -82,20 +87,34 @@ fn configured(finding: &Finding, outcome: Result<(), &Trouble>) -> Told {
         _ if finding.fault.is_some() => {
             told("Unknown", "PolicyInvalid", "The policy cannot be understood; what it said before holds on.")
         }
+        _ if finding.refused.is_some() => told(
+            "False",
+            "ConfigurationFailed",
+            format!(
+                "The API server does not take what follows from the policy; what it said before holds on: {}",
+                finding.refused.as_deref().unwrap_or_default()
+            ),
+        ),
         Err(Trouble::NoCertificate(why)) => told(
             "False",
             "NoCertificate",
             format!(
-                "There is no certificate for the webhook: {why}. The configuration stays as it is until there is."
+                "There is no certificate for the webhook: {why}. API servers go on trusting whom they trust; where that is nobody, \
+                nothing is registered until there is one."
             ),
         ),
         Err(Trouble::Refused(why)) => {
-            told("False", "ConfigurationFailed", format!("The configuration could not be written: {why}"))
+            told("False", "ConfigurationFailed", format!("The configuration is not up to date: {why}"))
         }
         Ok(()) if finding.nowhere.is_some() => {
             let why = finding.nowhere.unwrap_or_default();
             told("False", "NoNamespaces", format!("Nothing is watched: {why}."))
         }
+        Ok(()) if finding.watched.is_empty() && finding.missing.is_empty() => told(
+            "False",
+            "NothingMeant",
+            "Nothing is watched: \"*\" means no nodes, events and leases, and nothing of kausality.io, nor what is excluded. Name them.",
+        ),
         Ok(()) if finding.watched.is_empty() => told(
             "False",
             "NothingServed",
@@ -120,6 +139,9 @@ fn ready(finding: &Finding, configured: &Told) -> Told {
         return told("False", "PolicyInvalid", format!("The policy cannot be understood: {fault}"));
     }
     match configured.status {
+        "True" if finding.withheld => {
+            told("True", "ParentsWithheld", format!("The policy is in force. {WITHHELD}"))
+        }
         "True" => told("True", configured.reason, "The policy is in force."),
         _ => told("False", configured.reason, configured.message.clone()),
     }

@@ -21,8 +21,13 @@ use super::{
 /// The label that names a namespace.
 const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
-/// Watched only by a policy that names it.
-const SYSTEM: &str = "kube-system";
+/// Watched only by a policy that names them: what keeps the cluster alive is there.
+const SYSTEM: [&str; 2] = ["kube-node-lease", "kube-system"];
+
+/// The roles that the controller writes, which the webhook needs to be able to answer: nobody is asked about them.
+const NOT_OUR_ROLES: &str = "!(request.resource.group == 'rbac.authorization.k8s.io' \
+    && request.resource.resource == 'clusterroles' \
+    && has(request.name) && request.name.startsWith('kausality:policy:'))";
 
 /// How long the API server waits for an answer, in seconds.
 const TIMEOUT: u32 = 10;
@@ -46,6 +51,9 @@ pub(super) fn of(
             let others =
                 others.as_ref().map(|others| condition_of("no-other-policy", &format!("!({others})")));
             conditions.extend(others);
+            if resources.iter().any(|resource| is_role(resource)) {
+                conditions.push(condition_of("not-kausalitys-own-roles", NOT_OUR_ROLES));
+            }
             conditions.extend(condition.map(|(name, expression)| condition_of(name, &expression)));
             entries.push(json!({
                 "name": webhook_name(&format!("{name}.drift{suffix}{stake}")),
@@ -68,15 +76,19 @@ pub(super) fn of(
 
 /// The webhooks that are stored for a policy, at the webhook's present place.
 pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
-    let suffixes = ["", "-log", "-selected", "-selected-log"];
-    let names = suffixes.map(|suffix| webhook_name(&format!("{name}.drift{suffix}")));
-    let is_meant = |entry: &&Value| names.iter().any(|name| entry["name"] == name.as_str());
     let moved = |entry: &Value| {
         let mut entry = entry.clone();
         entry["clientConfig"] = client(place, "/admit");
         entry
     };
-    stored.iter().filter(is_meant).map(moved).collect()
+    stored.iter().filter(|entry| is_of(entry, name)).map(moved).collect()
+}
+
+/// Whether a webhook is one of a policy.
+pub(super) fn is_of(entry: &Value, policy: &str) -> bool {
+    ["", "-log", "-selected", "-selected-log"]
+        .iter()
+        .any(|suffix| entry["name"] == webhook_name(&format!("{policy}.drift{suffix}")).as_str())
 }
 
 /// The resources that are watched by what is stored.
@@ -124,7 +136,12 @@ struct Area {
 
 /// The namespaces that a policy does not mean unless it names them.
 pub(super) fn never(own: &str, excluded: &[String]) -> BTreeSet<String> {
-    [own, SYSTEM].into_iter().chain(excluded.iter().map(String::as_str)).map(ToOwned::to_owned).collect()
+    [own]
+        .into_iter()
+        .chain(SYSTEM)
+        .chain(excluded.iter().map(String::as_str))
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 /// A selector cannot say "named so, or labelled so". Where a policy says it, there are two.
@@ -198,6 +215,10 @@ fn stakes(spec: &KausalitySpec) -> Vec<Stake> {
             },
         ],
     }
+}
+
+fn is_role(resource: &Resource) -> bool {
+    resource.group == "rbac.authorization.k8s.io" && resource.plural == "clusterroles"
 }
 
 fn condition_of(name: &str, expression: &str) -> Value {

@@ -13,6 +13,9 @@ use super::{Resource, entries::never, expression::among};
 /// How many others are left out at most: conditions must stay cheap.
 const MAX_OTHERS: usize = 16;
 
+/// How many characters the condition on them has at most: API servers take none of more than 100,000.
+const MAX_CONDITION: usize = 32 * 1024;
+
 /// How specifically a policy means a namespace, as decisions rank it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
@@ -85,7 +88,13 @@ pub(super) fn others(
             _ => Some(format!("(({}) && ({namespaces}))", any_of(&lost))),
         }
     });
-    let parts: Vec<String> = parts.take(MAX_OTHERS).collect();
+    let mut left = MAX_CONDITION;
+    let fits = |part: &String| {
+        let fits = part.len() <= left;
+        left = left.saturating_sub(part.len());
+        fits
+    };
+    let parts: Vec<String> = parts.take(MAX_OTHERS).filter(fits).collect();
     (!parts.is_empty()).then(|| parts.join(" || "))
 }
 

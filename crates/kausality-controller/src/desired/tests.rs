@@ -6,6 +6,11 @@ use kube::core::ApiResource;
 
 use super::{conditions::Trouble, *};
 
+/// What there should be, where the API server has refused nothing.
+fn desired(policies: &[Policy], served: &BTreeSet<Resource>, stored: &[Value], place: &Place) -> Desired {
+    super::desired(policies, served, stored, place, &BTreeMap::new())
+}
+
 fn resource(group: &str, version: &str, plural: &str) -> Resource {
     Resource { group: group.to_owned(), plural: plural.to_owned(), version: version.to_owned() }
 }
@@ -118,8 +123,20 @@ fn show(policies: &[Policy], desired: &Desired) -> String {
 }
 
 fn policy(spec: &Value) -> Policy {
+    named("p", spec)
+}
+
+fn named(name: &str, spec: &Value) -> Policy {
     Policy::read(&json!({"apiVersion": "kausality.io/v1alpha1", "kind": "Kausality",
-        "metadata": {"name": "p", "generation": 7}, "spec": spec}))
+        "metadata": {"name": name, "generation": 7}, "spec": spec}))
+}
+
+fn webhooks(desired: &Desired) -> Vec<Value> {
+    desired
+        .mutating
+        .as_ref()
+        .map(|mutating| mutating["webhooks"].as_array().cloned().unwrap())
+        .unwrap_or_default()
 }
 
 fn deployments(mode: &str) -> Value {
@@ -143,10 +160,15 @@ fn a_webhook_elsewhere_is_reached_by_its_url() {
     assert_eq!(desired.validating.unwrap()["webhooks"][0]["clientConfig"], expected);
 }
 
+/// The first policy is looked at as it is written, too.
 #[test]
-fn without_policies_there_is_nothing() {
-    let desired = desired(&[], &served(), &[], &place());
-    assert!(desired.mutating.is_none() && desired.validating.is_none() && desired.roles.is_empty());
+fn without_policies_only_policies_are_reviewed() {
+    let without = desired(&[], &served(), &[], &place());
+    assert!(without.mutating.is_none() && without.roles.is_empty());
+    assert_eq!(without.validating.unwrap()["webhooks"][0]["name"], "policies.kausality.io");
+    // Without a certificate nobody could answer.
+    let uncertified = desired(&[], &served(), &[], &Place { bundle: String::new(), ..place() });
+    assert!(uncertified.validating.is_none());
 }
 
 /// An edit must not lift protection by mistake, also not with a new CA.
@@ -207,4 +229,153 @@ fn conditions_keep_their_time_while_their_status_stays() {
     assert_eq!(tell(Err(&refused), 30), told("False", "ConfigurationFailed", 30));
     let missing = Trouble::NoCertificate("none".to_owned());
     assert_eq!(tell(Err(&missing), 40), told("False", "NoCertificate", 30));
+}
+
+/// The mistake of one is not the outage of all: what it said before holds on, and the others go ahead.
+#[test]
+fn what_the_api_server_refuses_holds_as_it_did() {
+    let before = webhooks(&desired(&[named("bad", &deployments("log"))], &served(), &[], &place()));
+    let policies = [named("bad", &deployments("enforce")), named("good", &deployments("enforce"))];
+    let refused = [("bad".to_owned(), "no".to_owned())].into();
+    let after = super::desired(&policies, &served(), &before, &place(), &refused);
+    let found = webhooks(&after);
+    let shown = |entry: &Value| format!("{} {}", entry["name"].as_str().unwrap(), entry["failurePolicy"]);
+    let shown: Vec<String> = found.iter().map(shown).collect();
+    assert_eq!(shown, [r#"bad.drift.kausality.io "Ignore""#, r#"good.drift.kausality.io "Fail""#]);
+    // What is not registered leaves nothing to others.
+    assert_eq!(found[1]["matchConditions"].as_array().unwrap().len(), 1, "{:#}", found[1]);
+    let told = |policy: &Policy| {
+        let status = conditions::status(policy, &after.findings[&policy.name], Ok(()), Timestamp::UNIX_EPOCH);
+        status
+            .conditions
+            .into_iter()
+            .map(|one| format!("{}={} {}", one.kind, one.status, one.reason))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let expected = "Ready=False ConfigurationFailed, WebhookConfigured=False ConfigurationFailed";
+    assert_eq!(told(&policies[0]), expected);
+    assert_eq!(told(&policies[1]), "Ready=True Configured, WebhookConfigured=True Configured");
+}
+
+/// What is tried alone is what there would be of one policy, and of no other with a similar name.
+#[test]
+fn a_policy_can_be_tried_alone() {
+    let overrides = json!([{"namespaces": ["prod"], "mode": "enforce"}]);
+    let mut divided = deployments("log");
+    divided["overrides"] = overrides;
+    let policies = [named("p", &divided), named("p.drift", &deployments("log"))];
+    let desired = desired(&policies, &served(), &[], &place());
+    let names = |policy: &str| {
+        let alone = desired.alone(policy)?;
+        assert_eq!(alone["metadata"], desired.mutating.as_ref().unwrap()["metadata"]);
+        let names =
+            alone["webhooks"].as_array()?.iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
+        Some(names.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(names("p").unwrap(), "p.drift-log.kausality.io p.drift.kausality.io");
+    assert_eq!(names("p.drift").unwrap(), "p.drift.drift.kausality.io");
+    assert_eq!(names("q"), None);
+}
+
+/// What says why stands at the end of what API servers say.
+#[test]
+fn a_long_refusal_is_cut_in_its_middle() {
+    let refusal =
+        format!("webhooks[0].matchConditions[1].expression: Invalid value: {:?}: too long", "x".repeat(5000));
+    let refused = Trouble::Refused(refusal);
+    let policy = policy(&deployments("log"));
+    let status = conditions::status(&policy, &Finding::default(), Err(&refused), Timestamp::UNIX_EPOCH);
+    let message = &status.conditions[0].message;
+    assert!(
+        message.len() < 1100 && message.ends_with("too long") && message.contains("expression"),
+        "{message}"
+    );
+}
+
+/// What does not fit is the fault of the policy that it follows from, and of no other.
+#[test]
+fn a_policy_for_which_there_is_no_room_is_faulty_by_itself() {
+    let plural = |number: usize| format!("{:060}", number);
+    let many: BTreeSet<Resource> =
+        (0..4000).map(|number| resource("big.example.com", "v1", &plural(number))).collect();
+    let served: BTreeSet<Resource> = many.union(&served()).cloned().collect();
+    let big = json!({"resources": [{"apiGroups": ["big.example.com"], "resources": ["*"]}], "mode": "log"});
+    let policies = [named("a", &big), named("b", &big), named("c", &deployments("enforce"))];
+    let desired = desired(&policies, &served, &[], &place());
+    let entries: Vec<Value> = webhooks(&desired).iter().map(|entry| entry["name"].clone()).collect();
+    assert_eq!(entries, ["a.drift.kausality.io", "c.drift.kausality.io"]);
+    let fault = desired.findings["b"].fault.clone().unwrap_or_default();
+    assert!(fault.contains("does not fit"), "{fault}");
+    assert!(desired.findings["a"].fault.is_none() && desired.findings["c"].fault.is_none());
+}
+
+/// What keeps nodes and controllers alive, and what Kausality is made of, is meant by whoever names it, and by nobody else.
+#[test]
+fn star_leaves_out_what_must_go_on() {
+    let all = [
+        ("", "v1", "events"),
+        ("", "v1", "nodes"),
+        ("", "v1", "pods"),
+        ("coordination.k8s.io", "v1", "leases"),
+        ("events.k8s.io", "v1", "events"),
+        ("kausality.io", "v1alpha1", "kausalities"),
+    ];
+    let served: BTreeSet<Resource> =
+        all.map(|(group, version, plural)| resource(group, version, plural)).into();
+    let groups = ["", "coordination.k8s.io", "events.k8s.io", "kausality.io"];
+    let watched = |names: &[&str]| {
+        let spec = json!({"resources": [{"apiGroups": groups, "resources": names}], "mode": "enforce"});
+        desired(&[policy(&spec)], &served, &[], &place()).findings["p"].watched.clone()
+    };
+    assert_eq!(watched(&["*"]), ["pods"]);
+    let named = watched(&["events", "nodes", "leases", "kausalities"]);
+    let expected =
+        ["events", "nodes", "leases.coordination.k8s.io", "events.events.k8s.io", "kausalities.kausality.io"];
+    assert_eq!(named, expected);
+    let leases =
+        json!({"resources": [{"apiGroups": ["coordination.k8s.io"], "resources": ["*"]}], "mode": "log"});
+    let nothing = desired(&[policy(&leases)], &served, &[], &place());
+    let status = conditions::status(&policy(&leases), &nothing.findings["p"], Ok(()), Timestamp::UNIX_EPOCH);
+    assert_eq!(status.conditions[0].reason, "NothingMeant");
+}
+
+/// The webhook needs these roles to answer: a webhook that is down must not keep them from being written.
+#[test]
+fn nobody_is_asked_about_our_own_roles() {
+    let group = "rbac.authorization.k8s.io";
+    let mut served = served();
+    served.extend([resource(group, "v1", "clusterroles"), resource(group, "v1", "roles")]);
+    let conditions = |names: &[&str]| {
+        let spec = json!({"resources": [{"apiGroups": [group], "resources": names}], "mode": "enforce"});
+        let found = webhooks(&desired(&[policy(&spec)], &served, &[], &place()));
+        found[0]["matchConditions"].as_array().unwrap()[1..].to_vec()
+    };
+    assert_eq!(conditions(&["roles"]), [Value::Null; 0]);
+    let found = conditions(&["*"]);
+    assert_eq!(found.len(), 1);
+    let program = cel::Program::compile(found[0]["expression"].as_str().unwrap()).unwrap();
+    let text = |text: &str| cel::Value::String(text.to_owned().into());
+    let map = |fields: &[(&str, cel::Value)]| {
+        let fields = fields.iter().map(|(key, value)| (cel::objects::Key::from(*key), value.clone()));
+        cel::Value::Map(cel::objects::Map { map: fields.collect::<std::collections::HashMap<_, _>>().into() })
+    };
+    let resource = map(&[("group", text(group)), ("resource", text("clusterroles"))]);
+    for (name, expected) in [(Some("kausality:policy:p"), false), (Some("admin"), true), (None, true)] {
+        let mut request = vec![("resource", resource.clone())];
+        request.extend(name.map(|name| ("name", text(name))));
+        let mut context = cel::Context::default();
+        context.add_variable_from_value("request", map(&request));
+        assert_eq!(program.execute(&context).unwrap(), cel::Value::Bool(expected), "{name:?}");
+    }
+}
+
+/// With Secrets as parents a policy is in force, but not as its author thinks.
+#[test]
+fn withheld_parents_are_told_of() {
+    let finding = Finding { watched: vec!["pods".to_owned()], withheld: true, ..Finding::default() };
+    let status = conditions::status(&policy(&deployments("log")), &finding, Ok(()), Timestamp::UNIX_EPOCH);
+    let ready = &status.conditions[0];
+    assert_eq!((&*ready.status, &*ready.reason), ("True", "ParentsWithheld"));
+    assert!(ready.message.contains("Name secrets"), "{}", ready.message);
 }

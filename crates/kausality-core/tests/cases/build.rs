@@ -2,7 +2,10 @@
 
 use kausality_api::policy::Kausality;
 use kausality_core::{
-    Exception, Facts, Namespace, Parent, Questions, Settings, Summary, policy::Policies, review::Object,
+    Exception, Facts, Namespace, Parent, Questions, Settings, Summary,
+    authority::{Authority, Authorization},
+    policy::Policies,
+    review::Object,
 };
 use serde_json::{Value, json};
 
@@ -88,6 +91,12 @@ impl Built {
         if asked.namespace.is_some() {
             facts.namespace = self.namespace.as_ref();
         }
+        facts.authority = match case.facts.authority.filter(|_| asked.authority) {
+            None => Authority::Unasked,
+            Some(case::Authority::Granted) => Authority::Granted,
+            Some(case::Authority::Refused) => Authority::Refused,
+            Some(case::Authority::Unknown) => Authority::Unknown("no answer".to_owned()),
+        };
         facts.exception = case.facts.exception.as_ref().map(|exception| match exception {
             case::Exception::Approval(name) => Exception::Approval(name.clone()),
             case::Exception::Upgrade(name) => Exception::Upgrade(name.clone()),
@@ -149,6 +158,7 @@ fn settings(facts: &case::Facts) -> Settings {
         default_mode: facts.default_mode,
         policies: Policies::new(policies.collect()),
         salt: SALT.to_vec(),
+        authorization: facts.authority.map_or(Authorization::None, |_| Authorization::Rbac),
     }
 }
 

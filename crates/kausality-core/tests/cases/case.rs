@@ -111,6 +111,8 @@ pub(crate) struct Facts {
     pub namespace: Option<Namespace>,
     pub policies: Vec<Policy>,
     pub exception: Option<Exception>,
+    /// Set where only those decide who may: `granted`, `refused` or `unknown`.
+    pub authority: Option<Authority>,
 }
 
 impl Default for Facts {
@@ -124,6 +126,7 @@ impl Default for Facts {
             namespace: None,
             policies: Vec::new(),
             exception: None,
+            authority: None,
         }
     }
 }
@@ -166,6 +169,14 @@ pub(crate) struct Policy {
     pub spec: Value,
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Authority {
+    Granted,
+    Refused,
+    Unknown,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) enum Exception {
@@ -206,6 +217,6 @@ pub(crate) struct Expect {
     pub rule: Option<String>,
     /// What some step of the explanation must contain.
     pub explanation: Vec<String>,
-    /// What the request asks to know, of `parent`, `scaled`, `namespace`.
+    /// What the request asks to know, of `parent`, `scaled`, `namespace`, `authority`.
     pub asks: Option<Vec<String>>,
 }

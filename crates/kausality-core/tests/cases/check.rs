@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use kausality_core::{
     Decision, Review, decide,
     decision::{Effect, Verdict},
+    explain::Rule,
     questions,
     settle::Settled,
 };
@@ -49,6 +50,7 @@ fn judge(case: &Case, built: &Built, text: &str) -> (Decision, Vec<String>) {
         ("parent", asked.parent.is_some()),
         ("scaled", asked.scaled.is_some()),
         ("namespace", asked.namespace.is_some()),
+        ("authority", asked.authority),
     ];
     let words = words.into_iter().filter(|(_, asks)| *asks).map(|(word, _)| word.to_owned()).collect();
     (decide(&review, &built.facts(case, &asked)), words)
@@ -251,7 +253,8 @@ impl Check {
         }
         let class = decision.class.as_str();
         let gated = ["create", "update", "delete", "scale"].contains(&class);
-        if !gated && !decision.verdict.is_allowed() {
+        let unauthorized = decision.explanation.deciding() == Some(Rule::Authorization);
+        if !gated && !unauthorized && !decision.verdict.is_allowed() {
             self.problems.push(format!("  a request of class {class} is denied"));
         }
         if !decision.verdict.is_allowed() && !decision.patch.is_empty() {

@@ -2,8 +2,8 @@
 
 use kausality_api::{mode::Mode, policy::Kausality};
 use kausality_core::{
-    Decision, Facts, Namespace, Parent, Review, Settings, Summary, decide, policy::Policies, questions,
-    review::Object,
+    Decision, Facts, Namespace, Parent, Review, Settings, Summary, authority::Authorization, decide,
+    policy::Policies, questions, review::Object,
 };
 use serde_json::json;
 
@@ -38,6 +38,7 @@ pub(crate) fn run(input: &[u8]) -> String {
         default_mode: Mode::Log,
         policies: Policies::new(vec![policy]),
         salt: vec![1, 2, 3],
+        authorization: Authorization::Rbac,
     };
     let enforcing = Settings { default_mode: Mode::Enforce, ..settings.clone() };
     let asked = questions(&review.request, &settings);

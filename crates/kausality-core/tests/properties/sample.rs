@@ -71,6 +71,7 @@ impl Sample {
             scaled: behind.as_ref().map(|scaled| scaled.as_ref().map_err(Clone::clone)),
             namespace: self.namespace.as_ref(),
             exception: self.exception.clone(),
+            authority: Default::default(),
         };
         Some(decide(&review, &facts))
     }

@@ -205,6 +205,7 @@ fn settings() -> BoxedStrategy<Settings> {
             default_mode,
             policies: Policies::new(policies),
             salt: salt.to_vec(),
+            ..Settings::default()
         })
         .boxed()
 }

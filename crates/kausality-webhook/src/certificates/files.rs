@@ -46,6 +46,12 @@ impl Files {
         Ok(Self { certificate, key, current, last })
     }
 
+    /// The pair that is in the files by now, or the last one that could be used.
+    pub(super) fn current(&self) -> Arc<CertifiedKey> {
+        self.refresh();
+        self.current.load_full()
+    }
+
     /// Looks at the files if it is time to.
     fn refresh(&self) {
         // Whoever comes while another looks goes on with the pair that is there.
@@ -78,8 +84,7 @@ impl Files {
 
 impl ResolvesServerCert for Files {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.refresh();
-        Some(self.current.load_full())
+        Some(self.current())
     }
 }
 

@@ -20,6 +20,10 @@ impl Handed {
         self.0.load().is_some()
     }
 
+    pub(super) fn current(&self) -> Option<Arc<CertifiedKey>> {
+        self.0.load_full()
+    }
+
     /// The errors of the PEM parser are not passed on, for they quote lines.
     pub(super) fn set(&self, certificate: &[u8], key: &[u8]) -> Result<(), CertificateError> {
         let chain = CertificateDer::pem_slice_iter(certificate)
@@ -36,7 +40,7 @@ impl Handed {
 
 impl ResolvesServerCert for Handed {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.load_full()
+        self.current()
     }
 }
 

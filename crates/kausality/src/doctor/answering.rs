@@ -195,6 +195,13 @@ pub(super) fn judge(
             findings.or_fine("")
         }
         (Err(refusal), _) if refusal.text().contains("failed calling webhook") => {
+            let todo = if refusal.text().contains("x509") {
+                "the API server reaches the webhook, and does not trust its certificate: see the check certificates, \
+                and give webhooks a minute to serve what is in the Secret"
+                    .to_owned()
+            } else {
+                todo
+            };
             findings.fail(
                 format!("the API server did not reach the webhook in {what}: {}{behind}", refusal.text()),
                 todo,

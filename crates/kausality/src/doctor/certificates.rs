@@ -15,10 +15,11 @@ use serde_json::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{
-    CONFIGURATION, CONTROLLER, SECRET, WEBHOOK,
+    CONFIGURATION, SECRET, WEBHOOK,
     finding::{Findings, Verdict},
+    logs,
     registration::entries,
-    server::{Seen, text},
+    server::{Seen, list, text, texts},
 };
 
 /// A certificate, as far as it matters.
@@ -94,19 +95,51 @@ fn told(configurations: [&Seen; 2], service: &str) -> Vec<Told> {
     found
 }
 
-/// Judges the certificate in the Secret, and whether the registration trusts it.
+/// Whether the controller makes the certificate itself, by the arguments of its Deployment; none, if that is not known.
+pub(super) fn are_own(controller: &Seen) -> Option<bool> {
+    let containers = list(controller.found()?, "/spec/template/spec/containers");
+    let mut arguments = containers.iter().flat_map(|container| texts(container, "/args")).peekable();
+    arguments.peek()?;
+    Some(!arguments.any(|argument| argument == "--certificates=external"))
+}
+
+/// Judges the certificate in the Secret, and whether the registration, which is `told`, trusts it. `are_own` says whether
+/// the controller makes it.
 pub(super) fn judge(
     namespace: &str,
     secret: &Seen,
-    mutating: &Seen,
-    validating: &Seen,
+    configurations: [&Seen; 2],
+    are_own: Option<bool>,
     now: Timestamp,
 ) -> Verdict {
     let mut findings = Findings::default();
     let place = format!("Secret {namespace}/{SECRET}");
-    let renew = format!(
-        "whoever makes it should have renewed it: kubectl -n {namespace} logs deployment/{CONTROLLER}, or look at cert-manager"
-    );
+    let logs = logs(namespace);
+    // Who can mend what is in the Secret.
+    let (renew, make, match_up) = match are_own {
+        Some(true) => (
+            format!("the controller should have renewed it: {logs}"),
+            format!("the controller makes it: {logs}"),
+            format!("the controller makes both, and mends them within minutes; if it does not: {logs}"),
+        ),
+        Some(false) => {
+            let place = format!("{place}, which is not the controller's to write");
+            (
+                format!("renew it in {place}: look at cert-manager, or at whoever writes it"),
+                format!("put tls.crt, tls.key and ca.crt into {place}; cert-manager does, if it is set up"),
+                format!(
+                    "let ca.crt be the CA that has signed tls.crt, in {place}; the controller publishes ca.crt"
+                ),
+            )
+        }
+        None => (
+            format!("whoever makes it should have renewed it: {logs}, or look at cert-manager"),
+            format!("{logs}; or put tls.crt, tls.key and ca.crt there"),
+            format!(
+                "let ca.crt of {place} be the CA that has signed tls.crt; the controller publishes it: {logs}"
+            ),
+        ),
+    };
     let chain = match secret {
         Seen::Hidden(why) => return Verdict::Skipped(format!("{place} cannot be read: {why}")),
         Seen::Absent => Err("does not exist".to_owned()),
@@ -118,10 +151,7 @@ pub(super) fn judge(
     let chain = match chain {
         Ok(chain) => chain,
         Err(why) => {
-            findings.fail(
-                format!("{place} {why}: the webhook has no certificate to serve"),
-                format!("kubectl -n {namespace} logs deployment/{CONTROLLER}; or put tls.crt, tls.key and ca.crt there"),
-            );
+            findings.fail(format!("{place} {why}: the webhook has no certificate to serve"), make);
             return findings.or_fine("");
         }
     };
@@ -135,9 +165,9 @@ pub(super) fn judge(
         );
     }
     let service = format!("{WEBHOOK}.{namespace}.svc");
-    let told = told([mutating, validating], &service);
+    let told = told(configurations, &service);
     for told in &told {
-        trust(told, serving, between, now, &mut findings);
+        trust(told, serving, between, now, &match_up, &mut findings);
     }
     let host = told.first().map_or(service.as_str(), |told| &told.host);
     findings.or_fine(format!("the certificate for {host} is trusted, and has {} left", serving.left(now)))
@@ -149,6 +179,7 @@ fn trust(
     serving: &Certificate,
     between: &[Certificate],
     now: Timestamp,
+    match_up: &str,
     findings: &mut Findings,
 ) {
     let Told { entry, bundle, host } = told;
@@ -177,7 +208,7 @@ fn trust(
     if signers.is_empty() {
         return findings.fail(
             format!("no CA in the caBundle of {entry} has signed the certificate of the webhook: API servers refuse it"),
-            mend,
+            match_up,
         );
     }
     if let Some(why) = wrong_name {

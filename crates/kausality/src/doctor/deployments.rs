@@ -22,7 +22,7 @@ pub(super) fn judge(namespace: &str, webhook: &Seen, controller: &Seen) -> Verdi
         match seen {
             Seen::Found(found) => {
                 examine(namespace, name, found, without, &mut findings);
-                let (available, wanted) = (available(found), wanted(found));
+                let (available, wanted) = (available(found), replicas(found));
                 fine.push(format!("{name} {available}/{wanted}"));
             }
             Seen::Absent => findings.fail(
@@ -42,7 +42,17 @@ pub(super) fn ready(webhook: &Seen) -> Option<i64> {
     webhook.found().map(|found| number(found, "/status/readyReplicas").unwrap_or(0))
 }
 
-fn wanted(deployment: &Value) -> i64 {
+/// How many replicas of a Deployment there should be, if that is known.
+pub(super) fn wanted(deployment: &Seen) -> Option<i64> {
+    deployment.found().map(replicas)
+}
+
+/// How to see why replicas do not start.
+pub(super) fn look(namespace: &str, name: &str) -> String {
+    format!("kubectl -n {namespace} describe deployment {name}; kubectl -n {namespace} get pods")
+}
+
+fn replicas(deployment: &Value) -> i64 {
     number(deployment, "/spec/replicas").unwrap_or(1)
 }
 
@@ -51,8 +61,7 @@ fn available(deployment: &Value) -> i64 {
 }
 
 fn examine(namespace: &str, name: &str, deployment: &Value, without: &str, findings: &mut Findings) {
-    let (wanted, available) = (wanted(deployment), available(deployment));
-    let look = format!("kubectl -n {namespace} describe deployment {name}; kubectl -n {namespace} get pods");
+    let (wanted, available) = (replicas(deployment), available(deployment));
     if wanted == 0 {
         findings.fail(
             format!("{name} is scaled to 0: {without}"),
@@ -66,7 +75,7 @@ fn examine(namespace: &str, name: &str, deployment: &Value, without: &str, findi
         findings.note(
             severity,
             format!("{available} of {wanted} replicas of {name} are available{why}"),
-            look,
+            look(namespace, name),
         );
     }
     if wanted < ENOUGH {

@@ -19,8 +19,8 @@ use super::{
     lease::{self, Watched},
     policies, registration,
     registration::{NAMESPACE_NAME, Registered},
-    rights::{self, Right},
-    server::{Refusal, Seen, Server, text},
+    rights::{self, Answers, Right},
+    server::{Seen, Server, text},
     version,
 };
 
@@ -53,7 +53,10 @@ pub(super) struct Facts {
     pub(super) policies: Seen<Vec<Value>>,
     pub(super) tried: Option<Tried>,
     pub(super) slices: Seen<Vec<Value>>,
-    pub(super) rights: Vec<(Right, Result<Value, Refusal>)>,
+    /// What the webhook may do.
+    pub(super) rights: Answers,
+    /// What the controller may do.
+    pub(super) controller_rights: Answers,
     pub(super) account: Seen,
     pub(super) deployments: Seen<Vec<Value>>,
 }
@@ -98,17 +101,18 @@ impl Facts {
             .await;
         let tried = attempt(server, &mutating, &validating).await;
         tell("rights");
-        let rights = if registration::is_local(&mutating) {
-            Vec::new()
+        let (rights, controller_rights) = if registration::is_local(&mutating) {
+            (Vec::new(), Vec::new())
         } else {
             let named = served(kinds, rights::named(&policies)).await;
-            ask_rights(
-                server,
-                namespace,
-                rights::account(&webhook),
-                rights::needed(namespace, &named, &mutating),
+            let needed = rights::needed(namespace, &named, &mutating);
+            let makes = certificates::are_own(&controller) != Some(false);
+            let of_controller = rights::of_controller(namespace, makes);
+            let accounts = (rights::account(&webhook, WEBHOOK), rights::account(&controller, CONTROLLER));
+            (
+                ask_rights(server, namespace, accounts.0, needed).await,
+                ask_rights(server, namespace, accounts.1, of_controller).await,
             )
-            .await
         };
         tell("controllers");
         let account = server.get(controllers::ACCOUNT).await;
@@ -130,6 +134,7 @@ impl Facts {
             tried,
             slices,
             rights,
+            controller_rights,
             account,
             deployments,
         }
@@ -154,7 +159,11 @@ impl Facts {
                 verdict()
             }
         };
-        let account = rights::account(&self.webhook);
+        let accounts = [
+            (rights::account(&self.webhook, WEBHOOK), &self.rights),
+            (rights::account(&self.controller, CONTROLLER), &self.controller_rights),
+        ];
+        let are_own = certificates::are_own(&self.controller);
         let checks = [
             ("api-server", version::judge(&self.version)),
             ("clock", clock::judge(&self.clock, self.lease.ahead())),
@@ -166,11 +175,12 @@ impl Facts {
             (
                 "certificates",
                 installed(&|| {
-                    certificates::judge(namespace, &self.secret, &self.mutating, &self.validating, self.now)
+                    let told = [&self.mutating, &self.validating];
+                    certificates::judge(namespace, &self.secret, told, are_own, self.now)
                 }),
             ),
             ("answering", answering::judge(namespace, self.tried.as_ref(), &self.slices, is_local)),
-            ("rights", installed(&|| rights::judge(account, &self.rights))),
+            ("rights", installed(&|| rights::judge(&accounts))),
             ("controllers", controllers::judge(&self.account, &self.deployments)),
         ];
         checks.into_iter().map(|(name, verdict)| Check { name, verdict }).collect()
@@ -222,12 +232,7 @@ async fn served(kinds: &Kinds, named: BTreeSet<rights::Resource>) -> BTreeSet<ri
     served
 }
 
-async fn ask_rights(
-    server: &Server,
-    namespace: &str,
-    account: &str,
-    needed: Vec<Right>,
-) -> Vec<(Right, Result<Value, Refusal>)> {
+async fn ask_rights(server: &Server, namespace: &str, account: &str, needed: Vec<Right>) -> Answers {
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let ask = async |right: Right| {
         let answer = server.post(path, &rights::question(namespace, account, &right)).await;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{
     CONTROLLER,
     finding::{Findings, Verdict},
+    logs,
     server::{Seen, number, text},
 };
 
@@ -43,7 +44,7 @@ impl Watched {
 
 /// Judges the Lease that controllers compete for.
 pub(super) fn judge(namespace: &str, lease: &Watched) -> Verdict {
-    let logs = format!("kubectl -n {namespace} logs deployment/{CONTROLLER}");
+    let logs = logs(namespace);
     let mut findings = Findings::default();
     let found = match &lease.first {
         Seen::Found(found) => found,

@@ -4,13 +4,16 @@ use kausality_api::policy::Kausality;
 use serde_json::Value;
 
 use super::{
-    CONTROLLER,
     finding::{Findings, Severity, Verdict},
+    logs,
     server::{Seen, list, number, text},
 };
 
 /// The condition that speaks for all others.
 const READY: &str = "Ready";
+
+/// Why a policy is in force, but not for children of Secrets.
+const WITHHELD: &str = "ParentsWithheld";
 
 /// Judges the policies.
 pub(super) fn judge(namespace: &str, policies: &Seen<Vec<Value>>, is_local: bool) -> Verdict {
@@ -53,7 +56,7 @@ fn examine(namespace: &str, policy: &Value, is_local: bool, findings: &mut Findi
         if !is_local {
             findings.fail(
                 format!("policy {name} has no status: no controller has looked at it"),
-                format!("kubectl -n {namespace} logs deployment/{CONTROLLER}"),
+                logs(namespace),
             );
         }
         return;
@@ -72,7 +75,13 @@ fn examine(namespace: &str, policy: &Value, is_local: bool, findings: &mut Findi
         findings.note(
             severity,
             format!("policy {name}: {kind} is {status}, {reason}: {message}"),
-            format!("mend what it says: {edit}, or kubectl -n {namespace} logs deployment/{CONTROLLER}"),
+            format!("mend what it says: {edit}, or {}", logs(namespace)),
+        );
+    }
+    if let Some(ready) = ready.filter(|ready| text(ready, "/reason") == WITHHELD) {
+        findings.warn(
+            format!("policy {name}: {}", text(ready, "/message")),
+            format!("{edit}: name secrets in spec.resources, or exclude the kinds whose parents are Secrets"),
         );
     }
     let seen = number(policy, "/status/observedGeneration");
@@ -80,7 +89,7 @@ fn examine(namespace: &str, policy: &Value, is_local: bool, findings: &mut Findi
     if seen.is_some() && seen < generation {
         findings.warn(
             format!("policy {name} has been changed, and no controller has looked at it since"),
-            format!("wait a little; if it stays so: kubectl -n {namespace} logs deployment/{CONTROLLER}"),
+            format!("wait a little; if it stays so: {}", logs(namespace)),
         );
     }
 }
@@ -113,8 +122,10 @@ mod tests {
         let half = json!([
             {"type": "Ready", "status": "True", "reason": "Configured", "message": ""},
             {"type": "WebhookConfigured", "status": "Unknown", "reason": "Waiting", "message": "not yet"}]);
+        let withheld = json!([{"type": "Ready", "status": "True", "reason": "ParentsWithheld", "message": "no Secrets"}]);
         for (change, outcome, said) in [
             (json!({}), Outcome::Ok, "1 policy is in force"),
+            (json!({"/status/conditions": withheld}), Outcome::Warning, "policy p: no Secrets"),
             (json!({"/status": {}}), Outcome::Failed, "policy p has no status"),
             (
                 json!({"/status/conditions": unready}),

@@ -11,6 +11,7 @@ use super::{
     CONFIGURATION, CONTROLLER, WEBHOOK,
     deployments::{self, ENOUGH},
     finding::{Findings, Verdict},
+    logs,
     server::{Seen, list, text, texts},
 };
 
@@ -61,7 +62,7 @@ pub(super) fn judge(registered: &Registered<'_>) -> Verdict {
     let Registered { namespace, mutating, validating, policies, .. } = registered;
     let has_policies = policies.found().is_some_and(|policies| !policies.is_empty());
     let mut findings = Findings::default();
-    let logs = format!("kubectl -n {namespace} logs deployment/{CONTROLLER}");
+    let logs = logs(namespace);
     match mutating {
         Seen::Found(_) => {}
         Seen::Hidden(why) => return Verdict::Skipped(format!("the registration cannot be read: {why}")),
@@ -147,9 +148,15 @@ fn examine(registered: &Registered<'_>, entry: &Value, findings: &mut Findings) 
         } else {
             "they fail whenever the one webhook that is ready restarts"
         };
+        // More of what does not start would not help.
+        let more = if deployments::wanted(webhook).is_some_and(|wanted| wanted < ENOUGH) {
+            format!("kubectl -n {namespace} scale deployment {WEBHOOK} --replicas={ENOUGH}")
+        } else {
+            format!("see why its Pods are not ready: {}", deployments::look(namespace, WEBHOOK))
+        };
         findings.warn(
             format!("{name} has failurePolicy Fail: requests fail while nobody answers, and {what}"),
-            format!("kubectl -n {namespace} scale deployment {WEBHOOK} --replicas={ENOUGH}; or spec.failurePolicy: Ignore in the policy"),
+            format!("{more}; or spec.failurePolicy: Ignore in the policy"),
         );
     }
 }

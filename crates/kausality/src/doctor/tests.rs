@@ -44,6 +44,10 @@ fn bare() -> Facts {
             .into_iter()
             .map(|right| (right, Ok(json!({"status": {"allowed": false}}))))
             .collect(),
+        controller_rights: rights::of_controller("kausality-system", true)
+            .into_iter()
+            .map(|right| (right, Ok(json!({"status": {"allowed": false}}))))
+            .collect(),
         account: Seen::Found(json!({})),
         deployments: Seen::Found(vec![]),
     }
@@ -75,6 +79,10 @@ fn installed() -> Facts {
         controller: running(),
         lease: Watched { first: Seen::Found(lease), at: now(), again: None },
         rights: rights::needed("kausality-system", &[].into(), &mutating)
+            .into_iter()
+            .map(|right| (right, Ok(json!({"status": {"allowed": true}}))))
+            .collect(),
+        controller_rights: rights::of_controller("kausality-system", true)
             .into_iter()
             .map(|right| (right, Ok(json!({"status": {"allowed": true}}))))
             .collect(),
@@ -169,7 +177,7 @@ fn a_webhook_on_this_machine_needs_no_installation() {
 #[test]
 fn a_namespace_is_a_name() {
     assert!(label("kausality-system").is_ok());
-    for text in ["", "a/b", "../x", "A", "a b", "a?x=1", &"a".repeat(64)] {
+    for text in ["", "a/b", "../x", "A", "a b", "a?x=1", "-a", &"a".repeat(64)] {
         assert!(label(text).is_err(), "{text:?}");
     }
 }

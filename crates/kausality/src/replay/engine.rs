@@ -5,6 +5,7 @@ use kausality_api::annotation::APPROVALS;
 use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
     Decision, Known, KnownParent, Review, Settings, annotations_bump_generation,
+    authority::Authority,
     class::Class,
     decide,
     decision::Effect,
@@ -179,6 +180,7 @@ impl Engine {
             scaled,
             namespace: asked.namespace.as_deref().and_then(|name| self.world.namespace(name)),
             exception: None,
+            authority: Authority::Unasked,
         }
     }
 

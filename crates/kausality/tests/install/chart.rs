@@ -55,10 +55,60 @@ async fn values_are_checked() {
         ("certificates.mode=mine", "mode"),
         ("image.digest=latest", "digest"),
         ("policies[0].name=a", "spec"),
+        ("podDisruptionBudget.maxUnavailable=abc", "maxUnavailable"),
+        ("podDisruptionBudget.maxUnavailable=101%", "maxUnavailable"),
+        ("priorityClass.name=", "priorityClass"),
+        ("priorityClass.name=system-cluster-critical", "priorityClass"),
+        ("commonLabels.app\\.kubernetes\\.io/name=mine", "commonLabels"),
+        ("webhook.podLabels.app\\.kubernetes\\.io/component=mine", "podLabels"),
+        ("serviceMonitor.labels.app\\.kubernetes\\.io/component=mine", "serviceMonitor"),
+        ("commonLabels.kausality\\.io/aggregate-to-webhook=yes", "commonLabels"),
     ] {
         let (accepted, said) = helm.run(&["template", "deploy/chart", "--set", value]);
         assert!(!accepted && said.contains(named), "{value}: {said}");
     }
+}
+
+/// Values that look like something else in YAML stay what they are.
+#[tokio::test]
+async fn values_that_pass_make_objects() {
+    let Some(helm) = Helm::find().await else { return };
+    let spec = r#"{"resources": [{"apiGroups": ["apps"], "resources": ["*"]}], "mode": "log"}"#;
+    for name in ["123", "true", "1e3"] {
+        let policies = format!(r#"policies=[{{"name": "{name}", "spec": {spec}}}]"#);
+        let made = objects(&helm.template(&["--set-json", &policies]));
+        assert!(
+            made.iter().any(|one| one["kind"] == "Kausality" && one["metadata"]["name"] == name),
+            "{name}"
+        );
+    }
+    let others = [
+        "priorityClass.create=false,priorityClass.name=system-cluster-critical",
+        "podDisruptionBudget.maxUnavailable=50%,commonLabels.app\\.kubernetes\\.io/part-of=shop",
+    ];
+    let [priority, budget] = others.map(|values| objects(&helm.template(&["--set", values])));
+    assert!(priority.iter().all(|one| one["kind"] != "PriorityClass"));
+    let budget = budget.iter().find(|one| one["kind"] == "PodDisruptionBudget").unwrap();
+    assert_eq!(budget["spec"]["maxUnavailable"], "50%");
+}
+
+/// The Job before an upgrade is as confined as all else, and leaves nothing that may anything.
+#[tokio::test]
+async fn what_an_upgrade_needs_goes_with_it() {
+    let Some(helm) = Helm::find().await else { return };
+    let made = objects(&helm.template(&["--show-only", "templates/crds-upgrade.yaml"]));
+    for object in &made {
+        let policy = object["metadata"]["annotations"]["helm.sh/hook-delete-policy"].as_str().unwrap();
+        assert!(policy.contains("before-hook-creation") && policy.contains("hook-succeeded"), "{policy}");
+        // What has failed is kept for its log.
+        assert_eq!(policy.contains("hook-failed"), object["kind"] != "Job", "{object}");
+    }
+    let of = |kind: &str| made.iter().find(|object| object["kind"] == kind).unwrap();
+    let (network, job) = (&of("NetworkPolicy")["spec"], &of("Job")["spec"]["template"]["metadata"]["labels"]);
+    for (key, value) in network["podSelector"]["matchLabels"].as_object().unwrap() {
+        assert_eq!(&job[key], value);
+    }
+    assert_eq!((network["egress"].as_array().unwrap().len(), network.get("ingress")), (2, None));
 }
 
 /// Each way to certificates has the controller do its part, and no more rights than that takes.
@@ -93,7 +143,6 @@ fn the_chart_has_our_version() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// Alerts and dashboard ask for metrics that are there, by labels that they have.
 #[test]
 fn the_command_takes_the_arguments_that_the_chart_gives() {
     let mut commands = Vec::new();
@@ -112,12 +161,14 @@ fn the_command_takes_the_arguments_that_the_chart_gives() {
     }
 }
 
+/// Alerts and dashboard ask for metrics that are there, by labels that they have.
 #[test]
 fn metrics_that_are_asked_for_exist() {
     let code = [
         "crates/kausality-controller/src/metrics.rs",
         "crates/kausality-webhook/src/metrics.rs",
         "crates/kausality/src/webhook/health.rs",
+        "crates/kausality/src/webhook/served.rs",
     ]
     .map(read)
     .join("\n");
@@ -131,6 +182,38 @@ fn metrics_that_are_asked_for_exist() {
     for word in words {
         let base = word.strip_suffix("_total").or(word.strip_suffix("_bucket")).unwrap_or(word);
         assert!(code.contains(&format!("\"{base}\"")), "{word} is no metric of ours");
+    }
+}
+
+/// What can go wrong without anybody being asked is told by somebody else, or by its absence.
+#[test]
+fn alerts_see_what_the_webhook_does_not() {
+    let rules = objects(&read("deploy/golden/everything.yaml"));
+    let rules = rules.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+    let rules = rules["spec"]["groups"][0]["rules"].as_array().unwrap();
+    for (alert, asks) in [
+        ("KausalityWebhookAbsent", r#"absent(kausality_webhook_ready{namespace="kausality-system"} == 1)"#),
+        (
+            "KausalityWebhookNotReached",
+            r#"apiserver_admission_webhook_rejection_count{name=~".*[.]kausality[.]io",error_type="calling_webhook_error"}"#,
+        ),
+        (
+            "KausalityWebhookPassedBy",
+            r#"apiserver_admission_webhook_fail_open_count{name=~".*[.]kausality[.]io"}"#,
+        ),
+        ("KausalityParentUnreadable", r#"resolution="parent-unreadable""#),
+        ("KausalityReconcileFails", r#"outcome="failed""#),
+    ] {
+        let rule = rules.iter().find(|rule| rule["alert"] == alert).unwrap();
+        assert!(rule["expr"].as_str().unwrap().contains(asks), "{rule:#}");
+    }
+    let dashboard = read("deploy/chart/dashboards/kausality.json");
+    for metric in [
+        "kausality_controller_leading",
+        "kausality_controller_reconciles_total",
+        "kausality_certificate_expiry",
+    ] {
+        assert!(dashboard.contains(metric), "{metric}");
     }
 }
 

@@ -45,10 +45,15 @@ async fn it_is_what_the_chart_makes() {
             "{output}"
         );
         let kinds: Vec<&str> = ours.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-        assert_eq!(&kinds[..2], ["CustomResourceDefinition", "Namespace"], "{output}");
+        let [definitions @ .., last] = &kinds[..4] else { panic!("{kinds:?}") };
+        assert!(definitions.iter().all(|kind| *kind == "CustomResourceDefinition"), "{output}: {kinds:?}");
+        assert_eq!(*last, "Namespace", "{output}");
     }
     let only = printed(None, &["--crds-only"]);
-    assert_eq!(only, objects(&read("deploy/crds/kausality.io_kausalities.yaml")));
+    let files = ["clusterdrifts", "drifts", "kausalities"]
+        .map(|name| read(&format!("deploy/crds/kausality.io_{name}.yaml")));
+    let expected: Vec<Value> = files.iter().flat_map(|file| objects(file)).collect();
+    assert_eq!(only, expected);
 }
 
 /// From nothing to available, twice, and away; each with what a person can go by.
@@ -144,4 +149,9 @@ async fn what_helm_installed_is_left_to_helm() {
     );
     let (code, said) = kausality(&plane, &["uninstall", "--yes"]);
     assert!(code == 2 && said.contains("helm uninstall drifts -n platform"), "{said}");
+    // And nobody has to say where that is.
+    let (_, said) = kausality(&plane, &["doctor"]);
+    assert!(said.contains("Secret platform/kausality-webhook-tls"), "{said}");
+    let (_, said) = kausality(&plane, &["doctor", "--namespace", "elsewhere"]);
+    assert!(said.contains("Secret elsewhere/kausality-webhook-tls"), "{said}");
 }

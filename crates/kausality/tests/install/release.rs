@@ -41,7 +41,7 @@ async fn a_release_comes_changes_and_goes() {
         .filter(|event| event.name == "kausality-crds" && matches!(event.verb.as_str(), "create" | "patch"))
         .map(|event| event.resource)
         .collect();
-    let expected = ["clusterrolebindings", "clusterroles", "jobs", "serviceaccounts"];
+    let expected = ["clusterrolebindings", "clusterroles", "jobs", "networkpolicies", "serviceaccounts"];
     assert_eq!(hooks.iter().map(String::as_str).collect::<Vec<_>>(), expected, "what ran before the upgrade");
 
     let work = controllers_work(&plane);

@@ -107,6 +107,10 @@ async fn the_controller_writes_roles_of_policies_only() {
         (role("kausality:policy:a", &json!({"/rules": all})), "get, list, watch and patch"),
         (role("kausality:policy:a", &json!({"/rules": urls})), "get, list, watch and patch"),
         (role("kausality:policy:a", &json!({"/metadata/labels": admin})), "are gathered into no role"),
+        (
+            role("kausality:policy:a", &json!({"/metadata/labels": {"team": "a"}})),
+            "have no labels but their own",
+        ),
     ] {
         let (accepted, said) = apply(&object, &[]);
         assert!(!accepted && said.contains(reason), "{object}: {said}");
@@ -123,6 +127,12 @@ async fn the_controller_writes_roles_of_policies_only() {
     })
     .await
     .unwrap();
+    // What others have put onto it keeps nobody from writing it.
+    must(&plane, &["label", "clusterrole", "kausality:policy:workloads", "team=a"]);
+    let wider =
+        json!([{"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get"]}]);
+    let (accepted, said) = apply(&role("kausality:policy:workloads", &json!({"/rules": wider})), &[]);
+    assert!(accepted, "{said}");
     let (deleted, said) =
         as_account(&plane, "kausality-controller", &["delete", "clusterrole", "kausality:policy:workloads"]);
     assert!(deleted, "{said}");
@@ -160,7 +170,9 @@ async fn an_upgrade_brings_the_definitions_up_to_date() {
         "system:authenticated",
     ];
     let (code, said) = kausality(&plane, &[&arguments[..], &identity].concat());
-    assert_eq!((code, said.trim()), (0, "CustomResourceDefinition kausalities.kausality.io: changed"));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("CustomResourceDefinition kausalities.kausality.io: changed"), "{said}");
+    assert!(said.contains("CustomResourceDefinition drifts.kausality.io: created"), "{said}");
     let found = get(&plane, &["crd", "kausalities.kausality.io"]);
     let columns = found["spec"]["versions"][0]["additionalPrinterColumns"].as_array().map_or(0, Vec::len);
     assert!(columns > 2, "{found}");

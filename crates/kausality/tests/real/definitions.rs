@@ -67,10 +67,22 @@ async fn policies_are_checked_where_they_are_written() {
             "spec.objectSelector.matchExpressions[0]",
         ),
         (json!({"namespaces": {"names": "default"}}), "spec.namespaces.names"),
+        (json!({"namespaces": {"names": ["Bad Name!"]}}), "spec.namespaces.names[0]"),
+        (json!({"namespaces": {"excluded": ["Kube-*"]}}), "spec.namespaces.excluded[0]"),
+        (json!({"overrides": [{"namespaces": ["-"], "mode": "log"}]}), "spec.overrides[0].namespaces[0]"),
+        (json!({"objectSelector": {"matchLabels": {"team": "a b"}}}), "spec.objectSelector.matchLabels.team"),
+        (
+            json!({"namespaces": {"selector": {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}}}),
+            "spec.namespaces.selector.matchExpressions[0].key",
+        ),
     ] {
         let (accepted, said) = apply(&policy(&change));
         assert!(!accepted && said.contains(field), "{change}: {field} is not named in\n{said}");
     }
+
+    let long = policy(&json!({})).replace(r#""name":"p""#, &format!(r#""name":"{}""#, "p".repeat(201)));
+    let (accepted, said) = apply(&long);
+    assert!(!accepted && said.contains("at most 200 characters"), "{said}");
 
     let full = std::fs::read_to_string(file("crates/kausality-api/src/policy/full.json")).unwrap();
     let example = std::fs::read_to_string(file("docs/examples/policy.yaml")).unwrap();

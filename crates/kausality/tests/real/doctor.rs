@@ -190,6 +190,7 @@ async fn a_missing_rule_is_named() {
         "metadata": {"name": "kausality-webhook"}, "rules": [
             {"apiGroups": ["", "kausality.io"], "resources": ["namespaces", "kausalities"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": ["kausality.io"], "resources": ["kausalities/status"], "verbs": ["patch"]},
+            {"apiGroups": ["kausality.io"], "resources": ["drifts", "clusterdrifts"], "verbs": ["create", "get", "list", "watch", "patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kausality-webhook-tls"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}),
@@ -203,6 +204,19 @@ async fn a_missing_rule_is_named() {
             "kausality-webhook",
             "--clusterrole=kausality-webhook",
             "--serviceaccount=kausality-system:kausality-webhook",
+        ],
+    );
+
+    // Of the controller nothing is missing.
+    must(
+        &plane,
+        "alice",
+        &[
+            "create",
+            "clusterrolebinding",
+            "all-to-the-controller",
+            "--clusterrole=cluster-admin",
+            "--serviceaccount=kausality-system:kausality-controller",
         ],
     );
 

@@ -5,6 +5,7 @@
 mod controller;
 mod definitions;
 mod doctor;
+mod ledger;
 mod operators;
 mod outages;
 mod reinvocation;

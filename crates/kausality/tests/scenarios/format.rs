@@ -83,7 +83,7 @@ pub(crate) struct Step {
     /// Only calls that came after the last step in which somebody acted.
     #[serde(default)]
     pub since_last: bool,
-    /// Texts that must not be in any answer, event or audit entry of the scenario, nor in Kausality's log.
+    /// Texts that must not be in any answer, event, drift or audit entry of the scenario, nor in Kausality's log.
     pub nowhere: Option<Vec<String>>,
 }
 

@@ -323,8 +323,10 @@ impl<'a, P: Plane> Player<'a, P> {
                 places.push(("a denial", answer.body.to_string()));
             }
         }
-        for event in self.plane.list(Kind::named("Event")?, self.namespace).await? {
-            places.push(("an event", event.to_string()));
+        for (kind, place) in [("Event", "an event"), ("Drift", "a drift"), ("ClusterDrift", "a drift")] {
+            for object in self.plane.list(Kind::named(kind)?, self.namespace).await? {
+                places.push((place, object.to_string()));
+            }
         }
         for call in self.plane.audit(self.began).iter().filter(|call| call.namespace == self.namespace) {
             places.push(("an audit entry", format!("{:?}", call.annotations)));

@@ -125,7 +125,7 @@ fn every_request_is_reviewed_once_for_the_policy_that_decides() {
             all.iter().enumerate().filter(|(place, _)| subset & (1 << place) != 0).map(|(_, policy)| policy);
         let chosen: Vec<&Value> = chosen.collect();
         let read: Vec<Policy> = chosen.iter().map(|policy| Policy::read(policy)).collect();
-        let desired = desired(&read, &served().into_iter().collect(), &[], &place);
+        let desired = desired(&read, &served().into_iter().collect(), &[], &place, &BTreeMap::new());
         let webhooks =
             desired.mutating.map(|found| found["webhooks"].as_array().cloned().unwrap()).unwrap_or_default();
         for (resource, namespace) in served().iter().flat_map(|resource| {

@@ -107,3 +107,22 @@ fn without_anything_to_try_the_service_says_how_it_is() {
     assert_eq!(judge("there", None, &Seen::Found(vec![]), true).outcome(), Outcome::Skipped);
     assert_eq!(ready(&slices(&[json!(true), json!(null), json!(false)])), Seen::Found(2));
 }
+
+#[test]
+fn what_is_not_trusted_is_no_matter_of_the_network() {
+    let write =
+        plan(&registered("", "configmaps", &json!({})), &Seen::Absent, &namespaces(&["default"])).unwrap();
+    for (said, todo) in [
+        ("connect: connection refused", "kubectl -n there get endpointslices,pods"),
+        (
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "the API server reaches the webhook, and does not trust its certificate",
+        ),
+    ] {
+        let message = format!("failed calling webhook \"x\": {said}");
+        let answer = Err(Refusal::Status { code: 500, message });
+        let tried = Tried { probe: write.clone(), answer, took: Duration::ZERO };
+        let verdict = judge("there", Some(&tried), &Seen::Found(vec![]), false);
+        assert!(verdict.findings()[0].todo.starts_with(todo), "{verdict:?}");
+    }
+}

@@ -44,7 +44,7 @@ fn trusting(pem: &str) -> Seen {
 
 fn check(secret: &Seen, registration: &Seen, day: &str, outcome: Outcome, said: &str) {
     let now: Timestamp = format!("2026-01-{day}T00:00:00Z").parse().unwrap();
-    let verdict = judge("there", secret, registration, &Seen::Absent, now);
+    let verdict = judge("there", secret, [registration, &Seen::Absent], None, now);
     assert_eq!(verdict.outcome(), outcome, "on {day}: {verdict:?}");
     assert!(verdict.summary().contains(said), "{said}: {verdict:?}");
 }
@@ -116,4 +116,32 @@ fn keys_are_not_kept() {
         shown.contains("tls.crt") && !shown.contains("tls.key") && !shown.contains("c2VjcmV0"),
         "{shown}"
     );
+}
+
+/// Whoever does not write the Secret is not told to be waited for.
+#[test]
+fn what_to_do_depends_on_who_makes_the_certificate() {
+    let run = |arguments: &[&str]| {
+        Seen::Found(json!({"spec": {"template": {"spec": {"containers": [{"args": arguments}]}}}}))
+    };
+    assert_eq!(are_own(&run(&["controller", "--certificates=own"])), Some(true));
+    assert_eq!(are_own(&run(&["controller"])), Some(true));
+    assert_eq!(are_own(&run(&["controller", "--certificates=external"])), Some(false));
+    assert_eq!(are_own(&run(&[])), None);
+    assert_eq!(are_own(&Seen::Absent), None);
+    let (ours, theirs) = (authority("ours", (1, 31)), authority("theirs", (1, 31)));
+    let foreign = secret(HOST, (1, 13), &theirs);
+    let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+    for (secret, are_own, said) in [
+        (&foreign, Some(true), "the controller makes both, and mends them"),
+        (&foreign, Some(false), "let ca.crt be the CA that has signed tls.crt"),
+        (&foreign, None, "let ca.crt of Secret there/kausality-webhook-tls be"),
+        (&Seen::Absent, Some(true), "the controller makes it: kubectl"),
+        (&Seen::Absent, Some(false), "put tls.crt, tls.key and ca.crt into Secret there/"),
+    ] {
+        let verdict = judge("there", secret, [&trusting(&ours.pem), &Seen::Absent], are_own, now);
+        let todo = &verdict.findings()[0].todo;
+        assert!(todo.starts_with(said), "{are_own:?}: {todo}");
+        assert_eq!(todo.contains("logs"), are_own != Some(false), "{todo}");
+    }
 }

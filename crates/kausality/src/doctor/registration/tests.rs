@@ -24,17 +24,29 @@ fn policies(names: &[&str]) -> Seen<Vec<Value>> {
 }
 
 fn judged(mutating: &Seen, validating: &Seen, policies: &Seen<Vec<Value>>, ready: i64) -> Verdict {
+    let webhook = Seen::Found(json!({"spec": {"replicas": 2}, "status": {"readyReplicas": ready}}));
+    judged_with(mutating, validating, policies, &webhook)
+}
+
+fn judged_with(mutating: &Seen, validating: &Seen, policies: &Seen<Vec<Value>>, webhook: &Seen) -> Verdict {
     let labels: Labels =
         [(NAMESPACE_NAME.to_owned(), "there".to_owned()), ("team".to_owned(), "a".to_owned())].into();
-    let webhook = Seen::Found(json!({"status": {"readyReplicas": ready}}));
-    judge(&Registered {
-        namespace: "there",
-        labels: &labels,
-        mutating,
-        validating,
-        policies,
-        webhook: &webhook,
-    })
+    judge(&Registered { namespace: "there", labels: &labels, mutating, validating, policies, webhook })
+}
+
+/// Where two are wanted and none is ready, two more are no help.
+#[test]
+fn replicas_are_asked_for_where_there_are_too_few() {
+    let (mutating, validating) = (of(&[entry(&json!({}))]), of(&[json!({"name": OF_POLICIES})]));
+    for (wanted, ready, todo) in [
+        (1, 1, "kubectl -n there scale deployment kausality-webhook --replicas=2; or"),
+        (2, 0, "see why its Pods are not ready: kubectl -n there describe deployment kausality-webhook;"),
+        (3, 1, "see why its Pods are not ready: "),
+    ] {
+        let webhook = Seen::Found(json!({"spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}));
+        let verdict = judged_with(&mutating, &validating, &policies(&["p"]), &webhook);
+        assert!(verdict.findings()[0].todo.starts_with(todo), "{wanted}, {ready}: {verdict:?}");
+    }
 }
 
 #[test]

@@ -45,8 +45,9 @@ fn a_missing_rule_is_named_exactly() {
         let answer = |right: &Right| Ok(json!({"status": {"allowed": !missing(right)}}));
         rights.iter().map(|right| (right.clone(), answer(right))).collect::<Vec<_>>()
     };
+    let judge = |account: &str, answers: &Answers| judge(&[(account, answers)]);
     let all = judge("kausality-webhook", &answers(&|_| false));
-    assert_eq!(all, Verdict::Fine("kausality-webhook has all 16 rights that it needs".to_owned()));
+    assert_eq!(all, Verdict::Fine("kausality-webhook has all 26 rights that it needs".to_owned()));
     for (missing, problem, todo) in [
         (
             "widgets.x.org",
@@ -74,15 +75,60 @@ fn a_missing_rule_is_named_exactly() {
     }
     let status = judge("kausality-webhook", &answers(&|right| !right.what.subresource.is_empty()));
     assert_eq!(status.summary(), "kausality-webhook may not patch kausalities.kausality.io/status");
-    let refused = [(rights[0].clone(), Err(Refusal::Silent("no".to_owned())))];
+    let refused = vec![(rights[0].clone(), Err(Refusal::Silent("no".to_owned())))];
     assert_eq!(judge("kausality-webhook", &refused).outcome(), Outcome::Skipped);
 }
 
 #[test]
 fn the_account_is_that_of_the_deployment() {
     let other = Seen::Found(json!({"spec": {"template": {"spec": {"serviceAccountName": "robot"}}}}));
-    assert_eq!(account(&other), "robot");
-    assert_eq!(account(&Seen::Absent), "kausality-webhook");
+    assert_eq!(account(&other, WEBHOOK), "robot");
+    assert_eq!(account(&Seen::Absent, CONTROLLER), "kausality-controller");
     let right = &needed("there", &of(&[]), &Seen::Absent)[0];
     assert_eq!(question("there", "robot", right)["spec"]["user"], "system:serviceaccount:there:robot");
+}
+
+/// The controller has rights, too, and without one of them nothing is registered.
+#[test]
+fn what_the_controller_may_not_do_is_named() {
+    let asked = |missing: &str, own: bool| {
+        let answer = |right: Right| {
+            let allowed = right.what.shown() != missing;
+            (right, Ok(json!({"status": {"allowed": allowed}})))
+        };
+        of_controller("there", own).into_iter().map(answer).collect::<Answers>()
+    };
+    let judged = |missing: &str| judge(&[(WEBHOOK, &Vec::new()), (CONTROLLER, &asked(missing, true))]);
+    let summary = judged("").summary();
+    assert!(summary.ends_with("kausality-controller has all 47 rights that it needs"), "{summary}");
+    for (missing, problem, todo) in [
+        (
+            "secrets there/kausality-webhook-tls",
+            "kausality-controller may not get, list, watch, update secrets there/kausality-webhook-tls",
+            "to Role there/kausality-controller;",
+        ),
+        (
+            "secrets in namespace there",
+            "kausality-controller may not create secrets in namespace there",
+            r#"add the rule {apiGroups: [""], resources: ["secrets"], verbs: ["create"]} to Role there/"#,
+        ),
+        (
+            "mutatingwebhookconfigurations.admissionregistration.k8s.io kausality",
+            "kausality-controller may not get, list, watch, patch, delete mutatingwebhookconfigurations",
+            r#"resourceNames: ["kausality"], verbs: ["get", "list", "watch", "patch", "delete"]} to ClusterRole"#,
+        ),
+    ] {
+        let verdict = judged(missing);
+        assert_eq!(verdict.outcome(), Outcome::Failed);
+        assert!(verdict.summary().starts_with(problem), "{verdict:?}");
+        assert!(verdict.findings()[0].todo.contains(todo), "{verdict:?}");
+    }
+    // Whoever makes no certificates writes no Secrets.
+    assert_eq!(asked("", true).len(), asked("", false).len() + 2);
+    let right = of_controller("there", true).pop().unwrap();
+    let question = question("there", CONTROLLER, &right);
+    assert_eq!(
+        question["spec"]["resourceAttributes"],
+        json!({"verb": "update", "group": "", "resource": "secrets", "namespace": "there", "name": SECRET})
+    );
 }

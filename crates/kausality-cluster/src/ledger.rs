@@ -1,0 +1,410 @@
+//! The ledger, as each replica of the webhook keeps it: a drift is entered before its answer goes out, and counted
+//! afterwards.
+//!
+//! ```text
+//!  drift ──▶ Tab (one per drift: what is not written yet) ──first time──▶ create ─┐
+//!             ▲                                                                   ├──▶ Drift, ClusterDrift
+//!             └── Shelf (what is entered, from a watch)      ──every 30 s──▶ count┘
+//! ```
+//!
+//! The name of an entry follows from what it says, so replicas and retries meet in one object. A controller in a hot loop
+//! costs two writes a minute, however many replicas see it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use kausality_api::{
+    GROUP,
+    approval::Approval,
+    drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
+};
+use kausality_core::{Decision, Drift, ledger};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+    core::{ApiResource, DynamicObject},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{clock::Clock, kinds::Kinds};
+
+pub mod keep;
+mod shelf;
+
+use shelf::{Key, Shelf};
+
+/// How long an answer waits for its entry.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The time between two writes of a count, by whichever replica.
+const BETWEEN: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether there is anything to write.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How soon an entry that could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long the API server may take to take a count.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How many drifts are remembered between two writes.
+const MAX_TABS: usize = 10_000;
+
+/// Where drifts are entered. Until somebody [keeps](Self::keep) it, it takes nothing.
+pub(crate) struct Ledger {
+    client: Client,
+    clock: Clock,
+    shelf: Shelf,
+    tabs: Mutex<BTreeMap<Key, Arc<Tab>>>,
+}
+
+/// One drift, as far as this replica has seen it.
+#[derive(Default)]
+struct Tab {
+    /// Held by whoever writes: all others wait for the outcome.
+    writing: tokio::sync::Mutex<()>,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Clone, Default)]
+struct Notes {
+    /// Whether it is entered, as far as this replica knows, and at which version it wrote that.
+    entered: Option<u64>,
+    /// What has been seen since the last write: how often, when last, and what became of it.
+    unwritten: u64,
+    last: Option<(Timestamp, DriftState)>,
+    /// Not to be counted before then.
+    rest_until: Option<Instant>,
+    /// Not to be entered before then, since that has just failed.
+    failed_until: Option<Instant>,
+}
+
+impl Tab {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of an attempt to enter a drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entered {
+    /// It is there.
+    Yes,
+    /// There are too many in its namespace.
+    Full,
+    /// It could not be written; the next sighting tries again.
+    No,
+    /// Nobody keeps a ledger here.
+    Off,
+}
+
+impl Ledger {
+    pub(crate) fn new(client: Client, clock: Clock) -> Self {
+        Self { client, clock, shelf: Shelf::default(), tabs: Mutex::default() }
+    }
+
+    /// Follows what is entered and writes counts, for ever.
+    pub(crate) async fn keep(&self, fresh: &Client, kinds: &Kinds) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let count = async {
+            loop {
+                ticks.tick().await;
+                self.count_all(false).await;
+            }
+        };
+        let follow = |plural| self.shelf.follow(fresh, kinds, plural);
+        tokio::join!(follow("drifts"), follow("clusterdrifts"), count);
+    }
+
+    /// Writes all counts at once: nobody will do it later.
+    pub(crate) async fn flush(&self) {
+        self.count_all(true).await;
+    }
+
+    /// Enters a drift, or counts it once more. Returns when it is in the cluster, or will not be in time.
+    pub(crate) async fn enter(&self, drift: &Drift, decision: &Decision, until: Instant) -> Entered {
+        if !self.shelf.is_open() {
+            return Entered::Off;
+        }
+        let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
+        let Some(tab) = self.tab(&key) else { return Entered::Full };
+        let sighting = (moment(&self.clock), ledger::state(&decision.resolution));
+        if self.is_entered(&key, &tab) {
+            let mut notes = tab.notes();
+            notes.unwritten += 1;
+            notes.last = Some(sighting);
+            return Entered::Yes;
+        }
+        let until = until.min(Instant::now() + PATIENCE);
+        let entering = async {
+            let _writing = tab.writing.lock().await;
+            // Whoever wrote before has perhaps done it.
+            if self.is_entered(&key, &tab) {
+                let mut notes = tab.notes();
+                notes.unwritten += 1;
+                notes.last = Some(sighting);
+                return Ok(true);
+            }
+            if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
+                return Ok(false);
+            }
+            self.write_first(&key, &tab, drift, decision, sighting).await
+        };
+        match timeout_at(until, entering).await {
+            Ok(Ok(true)) => Entered::Yes,
+            Ok(Ok(false)) if self.shelf.open_in(&key.0) >= MAX_OPEN => Entered::Full,
+            Ok(Ok(false)) => Entered::No,
+            Ok(Err(error)) => {
+                tracing::warn!(drift = key.1, %error, "a drift could not be entered into the ledger");
+                tab.notes().failed_until = Some(Instant::now() + AGAIN);
+                Entered::No
+            }
+            Err(_) => {
+                tracing::warn!(drift = key.1, "a drift could not be entered into the ledger in time");
+                Entered::No
+            }
+        }
+    }
+
+    /// Closes the entry of a drift that an approval has let pass: by the time that the leader looks, the approval may be
+    /// used up.
+    pub(crate) async fn close(&self, key: &Key, approval: &Approval) {
+        if !self.shelf.get(key).is_some_and(|stored| stored.state.is_open()) {
+            return;
+        }
+        let closing = async {
+            let api = api(&self.client, key);
+            let Some(object) = api.get_opt(&key.1).await? else { return Ok(()) };
+            let (resolution, decision) = ledger::passed(approval, moment(&self.clock));
+            let patch = json!({
+                "metadata": {"resourceVersion": object.metadata.resource_version},
+                "status": {"state": DriftState::Resolved, "resolution": resolution, "decision": decision},
+            });
+            api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await.map(drop)
+        };
+        match tokio::time::timeout(WRITE_DEADLINE, closing).await {
+            // Whoever wrote meanwhile has closed it, or it has been seen again.
+            Ok(Ok(())) => {}
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {}
+            Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an entry could not be closed"),
+            Err(_) => tracing::warn!(drift = key.1, "an entry could not be closed: no answer"),
+        }
+    }
+
+    /// Whether a drift is entered and open, as far as can be known without asking.
+    fn is_entered(&self, key: &Key, tab: &Tab) -> bool {
+        let written = tab.notes().entered;
+        match (self.shelf.get(key), written) {
+            // What the watch shows may be older than what was written from here.
+            (Some(stored), Some(version)) if stored.version <= version => true,
+            (Some(stored), _) => stored.state.is_open(),
+            (None, Some(_)) => !self.shelf.has_lost(key),
+            (None, None) => false,
+        }
+    }
+
+    /// The tab of a drift. None, if there are too many.
+    fn tab(&self, key: &Key) -> Option<Arc<Tab>> {
+        let mut tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tab) = tabs.get(key) {
+            return Some(tab.clone());
+        }
+        if tabs.len() >= MAX_TABS {
+            tabs.retain(|_, tab| tab.notes().unwritten > 0 || Arc::strong_count(tab) > 1);
+        }
+        (tabs.len() < MAX_TABS).then(|| tabs.entry(key.clone()).or_default().clone())
+    }
+
+    /// Creates an entry, or opens it again.
+    async fn write_first(
+        &self,
+        key: &Key,
+        tab: &Tab,
+        drift: &Drift,
+        decision: &Decision,
+        sighting: (Timestamp, DriftState),
+    ) -> Result<bool, kube::Error> {
+        if self.shelf.get(key).is_none() {
+            if self.shelf.open_in(&key.0) >= MAX_OPEN {
+                return Ok(false);
+            }
+            let entry = ledger::entry(drift, &decision.resolution, sighting.0);
+            match self.create(key, &entry).await {
+                Ok(version) => {
+                    self.shelf.found(key);
+                    *tab.notes() = Notes {
+                        entered: Some(version),
+                        rest_until: Some(Instant::now() + BETWEEN),
+                        ..Notes::default()
+                    };
+                    return Ok(true);
+                }
+                // Another replica was quicker, or it is there since long ago.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        {
+            let mut notes = tab.notes();
+            notes.unwritten += 1;
+            notes.last = Some(sighting);
+        }
+        self.count(key, tab, false).await
+    }
+
+    async fn create(&self, key: &Key, entry: &Entry) -> Result<u64, kube::Error> {
+        let entry = serde_json::to_value(entry).and_then(serde_json::from_value);
+        let entry = entry.map_err(kube::Error::SerdeError)?;
+        let created = api(&self.client, key).create(&PostParams::default(), &entry).await?;
+        Ok(version(&created))
+    }
+
+    /// Writes what has been counted. Tells whether the entry is there and open.
+    async fn count(&self, key: &Key, tab: &Tab, at_once: bool) -> Result<bool, kube::Error> {
+        let api = api(&self.client, key);
+        let Some(object) = api.get_opt(&key.1).await? else {
+            // It was cleaned up. The next sighting enters it anew.
+            *tab.notes() = Notes::default();
+            return Ok(false);
+        };
+        let version = version(&object);
+        let Ok(entry) = entry(&object) else {
+            tracing::warn!(drift = key.1, "an entry of the ledger cannot be understood: it is left alone");
+            return Ok(true);
+        };
+        let notes = tab.notes().clone();
+        let Some((last, state)) = notes.last else { return Ok(true) };
+        let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
+        let reopens = closed.is_some_and(|closed| last > closed.at);
+        if closed.is_some() && !reopens {
+            return Ok(true);
+        }
+        let waited = moment(&self.clock).duration_since(entry.status.counted_at);
+        let left = SignedDuration::try_from(BETWEEN).unwrap_or_default().saturating_sub(waited);
+        if !reopens && !at_once && left.is_positive() {
+            // Another replica has counted a moment ago.
+            let mut notes = tab.notes();
+            notes.entered = Some(version);
+            notes.rest_until = Some(Instant::now() + left.unsigned_abs());
+            return Ok(true);
+        }
+        let patch = patch(&entry, &notes, (last, state), moment(&self.clock), reopens);
+        let written = match api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await {
+            Ok(written) => written,
+            // Somebody else has written meanwhile: next time.
+            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let mut now = tab.notes();
+        now.unwritten = now.unwritten.saturating_sub(notes.unwritten);
+        now.entered = Some(crate::ledger::version(&written));
+        now.rest_until = Some(Instant::now() + BETWEEN);
+        Ok(true)
+    }
+
+    async fn count_all(&self, at_once: bool) {
+        let due: Vec<(Key, Arc<Tab>)> = {
+            let mut tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
+            // What has been written and not seen since is known from the watch.
+            tabs.retain(|_, tab| {
+                let notes = tab.notes();
+                let rests = notes.rest_until.is_some_and(|until| until > Instant::now());
+                notes.unwritten > 0 || rests || Arc::strong_count(tab) > 1
+            });
+            let is_due = |tab: &Tab| {
+                let notes = tab.notes();
+                notes.unwritten > 0
+                    && (at_once || notes.rest_until.is_none_or(|until| until <= Instant::now()))
+            };
+            tabs.iter().filter(|(_, tab)| is_due(tab)).map(|(key, tab)| (key.clone(), tab.clone())).collect()
+        };
+        for (key, tab) in due {
+            let _writing = tab.writing.lock().await;
+            let counted = tokio::time::timeout(WRITE_DEADLINE, self.count(&key, &tab, at_once)).await;
+            if !matches!(counted, Ok(Ok(true))) {
+                tab.notes().rest_until = Some(Instant::now() + AGAIN);
+            }
+            if let Ok(Err(error)) = counted {
+                tracing::warn!(drift = key.1, %error, "a drift could not be counted");
+            }
+        }
+    }
+}
+
+/// Reads an entry. Items of lists do not say what they are.
+fn entry(object: &DynamicObject) -> Result<Entry, serde_json::Error> {
+    let mut value = serde_json::to_value(object)?;
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), kausality_api::API_VERSION.into());
+        fields.insert("kind".to_owned(), resource(plural(namespace)).kind.into());
+    }
+    serde_json::from_value(value)
+}
+
+/// What changes in an entry that has been seen again.
+fn patch(
+    entry: &Entry,
+    notes: &Notes,
+    (last, state): (Timestamp, DriftState),
+    now: Timestamp,
+    reopens: bool,
+) -> Value {
+    let mut status = json!({
+        "state": state,
+        "count": entry.status.count.saturating_add(notes.unwritten),
+        "lastSeen": last.max(entry.status.last_seen),
+        "countedAt": now,
+    });
+    if reopens && let Some(status) = status.as_object_mut() {
+        // Endpoints are told again, from the beginning.
+        status.extend([
+            ("resolution".to_owned(), Value::Null),
+            ("decision".to_owned(), Value::Null),
+            ("deliveries".to_owned(), Value::Null),
+        ]);
+    }
+    json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status})
+}
+
+/// How entries are written.
+fn parameters() -> PatchParams {
+    PatchParams { field_manager: Some("kausality".to_owned()), ..PatchParams::default() }
+}
+
+/// The time, as precisely as entries need it.
+fn moment(clock: &Clock) -> Timestamp {
+    let now = clock.now();
+    now.round(Unit::Millisecond).unwrap_or(now)
+}
+
+fn version(object: &DynamicObject) -> u64 {
+    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// How entries of a plural name are reached.
+pub(crate) fn resource(plural: &str) -> ApiResource {
+    let kind = if plural == "drifts" { "Drift" } else { "ClusterDrift" };
+    ApiResource {
+        group: GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        api_version: kausality_api::API_VERSION.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+fn api(client: &Client, (namespace, _): &Key) -> Api<DynamicObject> {
+    let resource = resource(plural(namespace));
+    match namespace.as_str() {
+        "" => Api::all_with(client.clone(), &resource),
+        _ => Api::namespaced_with(client.clone(), namespace, &resource),
+    }
+}

@@ -1,0 +1,396 @@
+//! The leader's part of the ledger: entries that are over are closed, those that nobody needs any more are removed.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use kausality_api::drift::{Drift as Entry, DriftResolution, DriftState, MAX_RESOLVED, ResolutionReason};
+use kausality_core::{
+    Summary,
+    ledger::{self, ParentNow},
+};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, Preconditions},
+    core::DynamicObject,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    api, moment, parameters, resource,
+    shelf::{Key, until_served},
+};
+use crate::{
+    cluster::Cluster,
+    feed::{Mirror, feed},
+    index::Sight,
+    kinds::UnknownKind,
+    pulse::Pulse,
+};
+
+/// How often entries are looked at.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How often it is asked whether a child is still there, and a parent that no watch shows.
+const ASK: Duration = Duration::from_secs(30);
+
+/// How long an entry that is over is kept.
+const KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// How long an entry whose parent is gone is kept at least, so that endpoints hear of it.
+const KEPT_WITHOUT_PARENT: SignedDuration = SignedDuration::from_mins(1);
+
+/// How long the API server may take for a write.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Closes and removes entries, for ever. For one process at a time; a second one does no harm.
+pub async fn keep(cluster: Arc<Cluster>) {
+    let book = Book::default();
+    tokio::join!(
+        follow(&cluster, "drifts", &book.namespaced),
+        follow(&cluster, "clusterdrifts", &book.cluster),
+        tend(&cluster, &book),
+    );
+}
+
+async fn follow(cluster: &Cluster, plural: &str, page: &Page) {
+    until_served(&cluster.kinds, plural).await;
+    feed(Api::all_with(cluster.fresh.clone(), &resource(plural)), plural, &page.pulse, page).await;
+}
+
+/// All entries.
+#[derive(Default)]
+struct Book {
+    namespaced: Page,
+    cluster: Page,
+}
+
+/// The entries of one kind.
+#[derive(Default)]
+struct Page {
+    pulse: Pulse,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    known: BTreeMap<Key, Arc<Entry>>,
+    arriving: BTreeMap<Key, Arc<Entry>>,
+}
+
+impl Page {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(object: &DynamicObject) -> Key {
+    let metadata = &object.metadata;
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {
+    let entry = super::entry(object);
+    match entry {
+        // The objects are of no use here.
+        Ok(mut entry) => {
+            (entry.spec.old_object, entry.spec.new_object) = (None, None);
+            if !entry.status.state.is_open() {
+                (entry.spec.trace, entry.spec.changes) = (None, Vec::new());
+            }
+            Some((key(object), Arc::new(entry)))
+        }
+        Err(error) => {
+            let (namespace, name) = key(object);
+            tracing::warn!(namespace, name, %error, "an entry of the ledger cannot be understood");
+            None
+        }
+    }
+}
+
+impl Mirror for Page {
+    fn begin(&self) {
+        self.lock().arriving.clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.lock().arriving.extend(read(&object));
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self) {
+        let mut state = self.lock();
+        state.known = std::mem::take(&mut state.arriving);
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.lock().known.extend(read(&object));
+        ControlFlow::Continue(())
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        self.lock().known.remove(&key(&object));
+    }
+}
+
+/// What was last looked at of an entry.
+#[derive(Default)]
+struct Look {
+    /// The version of the entry, and of its parent.
+    versions: Option<(String, String)>,
+    /// When the API server was last asked.
+    asked: Option<Instant>,
+}
+
+async fn tend(cluster: &Cluster, book: &Book) {
+    let mut looks: BTreeMap<Key, Look> = BTreeMap::new();
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let mut all = book.namespaced.lock().known.clone();
+        all.extend(book.cluster.lock().known.clone());
+        looks.retain(|key, _| all.contains_key(key));
+        for (key, entry) in superfluous(&all) {
+            remove(cluster, &key, &entry).await;
+        }
+        for (key, entry) in all {
+            let look = looks.entry(key.clone()).or_default();
+            if entry.status.state.is_open() {
+                attend(cluster, &key, &entry, look).await;
+            } else if is_outdated(&entry, moment(&cluster.clock)) {
+                remove(cluster, &key, &entry).await;
+            }
+        }
+    }
+}
+
+/// Looks at an open entry, if anything is new.
+async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
+    let (seen, trusted) = glance(cluster, entry).await;
+    let of_parent = seen.as_ref().map(|parent| parent.resource_version.clone()).unwrap_or_default();
+    let versions = (entry.metadata.resource_version.clone().unwrap_or_default(), of_parent);
+    let is_due = look.asked.is_none_or(|asked| asked.elapsed() >= ASK);
+    let is_new = look.versions.as_ref() != Some(&versions);
+    if !(is_due || is_new && trusted) {
+        return;
+    }
+    let now = moment(&cluster.clock);
+    let glanced = seen.as_deref().map(ParentNow::Here);
+    let over = |parent: &ParentNow<'_>, child_gone| ledger::resolution(&entry.spec, parent, child_gone, now);
+    // What a watch shows may be older than the entry: before anything is closed, the API server is asked.
+    let suspects = glanced.as_ref().is_none_or(|parent| over(parent, false).is_some());
+    let told = seen.as_deref().and_then(|parent| news(entry, parent, now));
+    if !is_due && !suspects && told.is_none() {
+        look.versions = Some(versions);
+        return;
+    }
+    let live = parent(cluster, entry).await;
+    let parent = match &live {
+        Ok(Some(parent)) => ParentNow::Here(parent),
+        Ok(None) => ParentNow::Gone,
+        Err(_) => ParentNow::Unknown,
+    };
+    let child_gone = is_due && child_is_gone(cluster, entry).await;
+    look.asked = Some(Instant::now());
+    let decided = match &parent {
+        ParentNow::Here(parent) => news(entry, parent, now),
+        _ => None,
+    };
+    let resolution = over(&parent, child_gone);
+    if resolution.is_none() && decided.is_none() {
+        look.versions = Some(versions);
+        return;
+    }
+    write(cluster, key, entry, resolution.as_ref(), decided).await;
+}
+
+/// What a person has decided since it was last written.
+fn news(entry: &Entry, parent: &Summary, now: Timestamp) -> Option<Value> {
+    let decided = ledger::decision(&entry.spec, parent, now)?;
+    let known = entry.status.decision.as_ref().is_some_and(|known| {
+        (&known.action, &known.by, &known.mode, &known.reason)
+            == (&decided.action, &decided.by, &decided.mode, &decided.reason)
+    });
+    if known { None } else { serde_json::to_value(decided).ok() }
+}
+
+/// The parent as a watch shows it, and whether that can be trusted.
+async fn glance(cluster: &Cluster, entry: &Entry) -> (Option<Arc<Summary>>, bool) {
+    let parent = &entry.spec.parent;
+    let Ok(kind) = cluster.kinds.of_kind(&parent.api_version, &parent.kind).await else {
+        return (None, false);
+    };
+    let uid = parent.uid.as_deref().unwrap_or_default();
+    match cluster.watch(&kind).look(&parent.namespace, &parent.name, uid) {
+        Sight::Here(summary) => (Some(summary), true),
+        Sight::Departed => (None, true),
+        Sight::Unseen | Sight::Blind => (None, false),
+    }
+}
+
+/// The parent as the API server has it; none, if it is gone.
+async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Summary>, String> {
+    let parent = &entry.spec.parent;
+    let kind = match cluster.kinds.of_kind(&parent.api_version, &parent.kind).await {
+        Ok(kind) => kind,
+        Err(UnknownKind::NotServed(_)) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let found = cluster.read(&kind, &parent.namespace, &parent.name).await?;
+    Ok(found.filter(|found| parent.uid.as_ref().is_none_or(|uid| found.uid == *uid)))
+}
+
+/// Whether the child is certainly gone.
+async fn child_is_gone(cluster: &Cluster, entry: &Entry) -> bool {
+    let child = &entry.spec.child;
+    let Some(uid) = &child.uid else { return false };
+    match cluster.kinds.of_kind(&child.api_version, &child.kind).await {
+        Ok(kind) => match cluster.read(&kind, &child.namespace, &child.name).await {
+            Ok(found) => found.is_none_or(|found| found.uid != *uid),
+            Err(_) => false,
+        },
+        Err(error) => matches!(error, UnknownKind::NotServed(_)),
+    }
+}
+
+async fn write(
+    cluster: &Cluster,
+    key: &Key,
+    entry: &Entry,
+    resolution: Option<&DriftResolution>,
+    decision: Option<Value>,
+) {
+    let mut status = json!({});
+    if let Some(resolution) = resolution {
+        status["state"] = json!(DriftState::Resolved);
+        status["resolution"] = json!(resolution);
+    }
+    if let Some(decision) = decision {
+        status["decision"] = decision;
+    }
+    let patch = json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status});
+    let api = api(&cluster.client, key);
+    let patch = Patch::Merge(&patch);
+    let written = tokio::time::timeout(WRITE_DEADLINE, api.patch(&key.1, &parameters(), &patch)).await;
+    match written {
+        Ok(Ok(_)) => {
+            if let Some(resolution) = resolution {
+                tracing::info!(drift = key.1, reason = resolution.reason.as_str(), "a drift is over");
+            }
+        }
+        // It has changed meanwhile, or is gone: the watch tells, and it is looked at again.
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(drift = key.1, %error, "an entry of the ledger could not be written")
+        }
+        Err(_) => tracing::warn!(drift = key.1, "an entry of the ledger could not be written: no answer"),
+    }
+}
+
+/// The oldest entries that are over, where a namespace has too many of them.
+fn superfluous(all: &BTreeMap<Key, Arc<Entry>>) -> Vec<(Key, Arc<Entry>)> {
+    let mut closed: BTreeMap<&str, Vec<(Timestamp, &Key)>> = BTreeMap::new();
+    for (key, entry) in all {
+        if let (false, Some(resolution)) = (entry.status.state.is_open(), &entry.status.resolution) {
+            closed.entry(&key.0).or_default().push((resolution.at, key));
+        }
+    }
+    let mut oldest = Vec::new();
+    for mut closed in closed.into_values().filter(|closed| closed.len() > MAX_RESOLVED) {
+        closed.sort_unstable();
+        oldest.extend(closed.iter().take(closed.len() - MAX_RESOLVED).map(|(_, key)| (*key).clone()));
+    }
+    oldest.into_iter().filter_map(|key| all.get(&key).cloned().map(|entry| (key, entry))).collect()
+}
+
+/// Whether nobody needs an entry any more.
+fn is_outdated(entry: &Entry, now: Timestamp) -> bool {
+    let Some(resolution) = &entry.status.resolution else { return false };
+    let age = now.duration_since(resolution.at);
+    let told = entry.status.deliveries.iter().all(|it| it.detected.is_none() || it.resolved.is_some());
+    age >= KEPT || (resolution.reason == ResolutionReason::ParentGone && told && age >= KEPT_WITHOUT_PARENT)
+}
+
+async fn remove(cluster: &Cluster, key: &Key, entry: &Entry) {
+    let preconditions = Preconditions {
+        uid: entry.metadata.uid.clone(),
+        resource_version: entry.metadata.resource_version.clone(),
+    };
+    let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let api = api(&cluster.client, key);
+    let removed = tokio::time::timeout(WRITE_DEADLINE, api.delete(&key.1, &parameters)).await;
+    match removed {
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {}
+        Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an old entry could not be removed"),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(status: Value) -> Entry {
+        let mut entry = json!({
+            "apiVersion": "kausality.io/v1alpha1", "kind": "Drift", "metadata": {"name": "d", "namespace": "shop"},
+            "spec": {
+                "id": "d", "parentIntent": "0", "diff": "0", "summary": {"parent": "", "child": "", "actor": "", "change": ""},
+                "parent": {"apiVersion": "v1", "kind": "A", "name": "a", "lifecyclePhase": "Initialized"},
+                "child": {"apiVersion": "v1", "kind": "B", "name": "b"},
+                "request": {"user": "u", "uid": "1", "operation": "UPDATE"},
+            },
+            "status": {"state": "Resolved", "count": 1, "firstSeen": "2026-01-01T00:00:00Z",
+                "lastSeen": "2026-01-01T00:00:00Z", "countedAt": "2026-01-01T00:00:00Z"},
+        });
+        if let (Some(all), Value::Object(more)) = (entry["status"].as_object_mut(), status) {
+            all.extend(more);
+        }
+        serde_json::from_value(entry).unwrap()
+    }
+
+    #[test]
+    fn of_too_many_that_are_over_the_oldest_go() {
+        let closed = |nth: i64| {
+            let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(nth);
+            Arc::new(entry(json!({"resolution": {"reason": "Approved", "at": at}})))
+        };
+        let many = i64::try_from(MAX_RESOLVED).unwrap() + 2;
+        let key = |namespace: &str, nth: i64| (namespace.to_owned(), format!("{:05}", many - nth));
+        let mut all: BTreeMap<Key, Arc<Entry>> =
+            (0..many).map(|nth| (key("full", nth), closed(nth))).collect();
+        all.extend((2..many).map(|nth| (key("just", nth), closed(nth))));
+        let open = Arc::new(entry(json!({"state": "Blocked"})));
+        all.extend((0..many).map(|nth| (("full".to_owned(), format!("open-{nth}")), open.clone())));
+        let gone: Vec<Key> = superfluous(&all).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(gone, [key("full", 0), key("full", 1)]);
+    }
+
+    #[test]
+    fn entries_are_kept_for_a_day_and_those_without_a_parent_until_everybody_knows() {
+        let over = |reason: &str, deliveries: Value| {
+            entry(
+                json!({"resolution": {"reason": reason, "at": "2026-01-01T10:00:00Z"}, "deliveries": deliveries}),
+            )
+        };
+        let at = |time: &str| format!("2026-01-{time}Z").parse::<Timestamp>().unwrap();
+        let told = json!([{"endpoint": "a", "detected": "2026-01-01T10:00:00Z", "resolved": "2026-01-01T10:00:01Z"}]);
+        let telling = json!([{"endpoint": "a", "detected": "2026-01-01T10:00:00Z"}]);
+
+        let approved = over("Approved", told.clone());
+        assert!(!is_outdated(&approved, at("02T09:59:59")));
+        assert!(is_outdated(&approved, at("02T10:00:00")));
+        let orphan = over("ParentGone", told);
+        assert!(!is_outdated(&orphan, at("01T10:00:59")));
+        assert!(is_outdated(&orphan, at("01T10:01:00")));
+        let untold = over("ParentGone", telling);
+        assert!(!is_outdated(&untold, at("01T23:00:00")));
+        assert!(is_outdated(&untold, at("02T10:00:00")));
+        assert!(!is_outdated(&entry(json!({})), at("09T00:00:00")));
+    }
+}

@@ -1,0 +1,173 @@
+//! What is entered, from a watch: as little as a replica must know of each entry.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kausality_api::{GROUP, drift::DriftState};
+use kube::{Api, Client, core::DynamicObject};
+
+use super::{resource, version};
+use crate::{
+    feed::{Mirror, feed},
+    kinds::{Kinds, UnknownKind},
+    pulse::Pulse,
+};
+
+/// The namespace, empty for what has none, and the id.
+pub(crate) type Key = (String, String);
+
+/// How often it is looked whether the kinds are served, while they are not.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How soon it is tried again after the API server did not answer.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// An entry, in brief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub state: DriftState,
+    pub version: u64,
+}
+
+/// All entries, in brief.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    namespaced: Side,
+    cluster: Side,
+}
+
+/// The entries of one kind.
+#[derive(Debug, Default)]
+struct Side {
+    pulse: Pulse,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: BTreeMap<Key, Stored>,
+    arriving: BTreeMap<Key, Stored>,
+    /// Those that were there, and are not any more.
+    lost: BTreeSet<Key>,
+}
+
+/// How many entries that are gone are remembered.
+const MAX_LOST: usize = 10_000;
+
+impl Shelf {
+    /// Follows the entries of one kind, for ever; waits while the kind is not served.
+    pub(super) async fn follow(&self, client: &Client, kinds: &Kinds, plural: &str) {
+        until_served(kinds, plural).await;
+        let side = if plural == "drifts" { &self.namespaced } else { &self.cluster };
+        feed(Api::all_with(client.clone(), &resource(plural)), plural, &side.pulse, side).await;
+    }
+
+    /// Whether it is known what is entered.
+    pub(super) fn is_open(&self) -> bool {
+        self.namespaced.pulse.is_synced() && self.cluster.pulse.is_synced()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<Stored> {
+        self.side(&key.0).lock().known.get(key).copied()
+    }
+
+    /// Whether an entry was there and has been removed.
+    pub(super) fn has_lost(&self, key: &Key) -> bool {
+        self.side(&key.0).lock().lost.contains(key)
+    }
+
+    /// Takes note of an entry that has just been written.
+    pub(super) fn found(&self, key: &Key) {
+        self.side(&key.0).lock().lost.remove(key);
+    }
+
+    /// How many open entries there are in a namespace.
+    pub(super) fn open_in(&self, namespace: &str) -> usize {
+        let state = self.side(namespace).lock();
+        let all = state.known.range((namespace.to_owned(), String::new())..);
+        let there = all.take_while(|((of, _), _)| of == namespace);
+        there.filter(|(_, stored)| stored.state.is_open()).count()
+    }
+
+    fn side(&self, namespace: &str) -> &Side {
+        if namespace.is_empty() { &self.cluster } else { &self.namespaced }
+    }
+}
+
+/// Waits until a kind of entries is served.
+pub(super) async fn until_served(kinds: &Kinds, plural: &str) {
+    while let Err(error) = kinds.of_resource(GROUP, plural).await {
+        let pause = match error {
+            UnknownKind::NotServed(_) => LOOK,
+            error => {
+                tracing::warn!(%error, "the ledger cannot be looked for");
+                RETRY
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+impl Side {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(object: &DynamicObject) -> Key {
+    let metadata = &object.metadata;
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+fn brief(object: &DynamicObject) -> (Key, Stored) {
+    let state = object.data.pointer("/status/state").cloned().unwrap_or_default();
+    let state = serde_json::from_value(state).unwrap_or(DriftState::Blocked);
+    (key(object), Stored { state, version: version(object) })
+}
+
+impl Mirror for Side {
+    fn begin(&self) {
+        self.lock().arriving.clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        self.lock().arriving.extend([brief(&object)]);
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self) {
+        let mut state = self.lock();
+        let arrived = std::mem::take(&mut state.arriving);
+        let before = std::mem::replace(&mut state.known, arrived);
+        let gone: Vec<Key> = before.into_keys().filter(|key| !state.known.contains_key(key)).collect();
+        state.lose(gone);
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        let mut state = self.lock();
+        let (key, stored) = brief(&object);
+        state.lost.remove(&key);
+        state.known.insert(key, stored);
+        ControlFlow::Continue(())
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        let mut state = self.lock();
+        let key = key(&object);
+        state.known.remove(&key);
+        state.lose([key]);
+    }
+}
+
+impl State {
+    fn lose(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.lost.extend(keys);
+        while self.lost.len() > MAX_LOST {
+            self.lost.pop_first();
+        }
+    }
+}

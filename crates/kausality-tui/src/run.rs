@@ -1,0 +1,99 @@
+//! The loop: reads the terminal, draws, and does what is decided.
+
+use std::{io, time::Duration};
+
+use crossterm::{
+    event::{self, DisableMouseCapture, EnableMouseCapture, Event},
+    execute,
+};
+use jiff::Timestamp;
+use ratatui::DefaultTerminal;
+use tokio::sync::mpsc;
+
+use crate::{
+    app::{App, Command, Deed, Input},
+    view::draw,
+};
+
+/// How often ages are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long the terminal is listened to at once, so that listening can end.
+const LISTEN: Duration = Duration::from_millis(100);
+
+/// Runs until the person quits. `inputs` brings drifts and what became of deeds; `deeds` takes what is decided.
+///
+/// # Errors
+/// If the terminal does not do what it is told.
+pub async fn run(
+    place: &str,
+    mouse: bool,
+    inputs: mpsc::Receiver<Input>,
+    deeds: mpsc::Sender<Deed>,
+) -> io::Result<()> {
+    let terminal = ratatui::try_init()?;
+    if mouse {
+        execute!(io::stdout(), EnableMouseCapture)?;
+    }
+    let ended = turn(terminal, App::new(place, Timestamp::now()), inputs, deeds).await;
+    if mouse {
+        execute!(io::stdout(), DisableMouseCapture)?;
+    }
+    ratatui::try_restore()?;
+    ended
+}
+
+async fn turn(
+    mut terminal: DefaultTerminal,
+    mut app: App,
+    mut inputs: mpsc::Receiver<Input>,
+    deeds: mpsc::Sender<Deed>,
+) -> io::Result<()> {
+    let (sender, mut events) = mpsc::channel(64);
+    // A terminal is read by waiting for it.
+    let listening = tokio::task::spawn_blocking(move || listen(&sender));
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        terminal.draw(|frame| draw(frame, &mut app))?;
+        let input = tokio::select! {
+            event = events.recv() => match event {
+                Some(Event::Key(key)) => Input::Key(key),
+                Some(Event::Mouse(mouse)) => Input::Mouse(mouse),
+                Some(_) => continue,
+                // The terminal is gone.
+                None => break,
+            },
+            Some(input) = inputs.recv() => input,
+            _ = ticks.tick() => Input::Time(Timestamp::now()),
+        };
+        match app.take(input) {
+            Some(Command::Quit) => break,
+            Some(Command::Act(deed)) => {
+                if let Err(error) = deeds.try_send(deed) {
+                    app.take(Input::Done(Err(format!("cannot be done now: {error}"))));
+                }
+            }
+            None => {}
+        }
+    }
+    drop(events);
+    let _ = listening.await;
+    Ok(())
+}
+
+fn listen(events: &mpsc::Sender<Event>) {
+    while !events.is_closed() {
+        match event::poll(LISTEN) {
+            Ok(false) => {}
+            Ok(true) => match event::read() {
+                Ok(event) => {
+                    if events.blocking_send(event).is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            },
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! `kausality approve`: lets drifts pass.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kausality_api::{
+    annotation::{APPROVALS, FREEZE, REJECTIONS},
+    approval::{Approval, ApprovalMode, Entries, Rejection},
+    freeze::Frozen,
+    text::shorten,
+};
+use kausality_core::{Summary, standing::Standing};
+
+use crate::{
+    act::{Acting, Choice, Deed, Done, Editor, act_on_drifts, over, remedy},
+    connect::Connection,
+    ledger::Entry,
+    span,
+};
+
+mod ahead;
+
+/// Let drifts pass: once, while their parent's generation stays, or always.
+///
+/// An entry is added to the annotation kausality.io/approvals of the parent, in your name. You need the verb "approve" on
+/// drifts.kausality.io in its namespace, and must be allowed to patch it.
+#[derive(Debug, Args)]
+pub struct Approve {
+    #[command(flatten)]
+    choice: Choice,
+
+    /// How long the approval lasts
+    #[arg(long, value_enum, default_value_t)]
+    mode: ModeArgument,
+
+    /// Approve exactly the change that was seen, and no other of the same child
+    #[arg(long)]
+    exact: bool,
+
+    /// Approve changes of these fields only, and of what lies below them: spec.replicas,spec.template
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    fields: Vec<String>,
+
+    /// When the approval becomes void: in 2h, 7d, or at 2026-01-25T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = span::until)]
+    expires: Option<Timestamp>,
+
+    /// Why, for those who read the trace later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+
+    /// Approve what is resolved already, too, and remove rejections that stand against it
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    acting: Acting,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// How long an approval lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArgument {
+    /// For one change
+    #[default]
+    Once,
+    /// While the parent has its present generation
+    Generation,
+    /// Until somebody removes it
+    Always,
+}
+
+impl From<ModeArgument> for ApprovalMode {
+    fn from(mode: ModeArgument) -> Self {
+        match mode {
+            ModeArgument::Once => Self::Once,
+            ModeArgument::Generation => Self::Generation,
+            ModeArgument::Always => Self::Always,
+        }
+    }
+}
+
+/// Characters of a reason.
+const MAX_REASON: usize = 1000;
+
+/// Reads a reason.
+pub(crate) fn reason(text: &str) -> Result<String> {
+    let text = text.trim();
+    if text.is_empty() {
+        bail!("say why");
+    }
+    if text.chars().count() > MAX_REASON {
+        bail!("at most {MAX_REASON} characters, please");
+    }
+    Ok(text.to_owned())
+}
+
+impl Approve {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If drifts are not found, or nothing may be done.
+    pub fn run(&self) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(self.approve())
+    }
+
+    async fn approve(&self) -> Result<ExitCode> {
+        let editor = Editor::new(self.connection.client("approve").await?).await?;
+        let deed = Approving {
+            mode: self.mode.into(),
+            exact: self.exact,
+            fields: self.fields.clone(),
+            expires: self.expires,
+            reason: self.reason.clone(),
+            by: editor.user.clone(),
+            force: self.force,
+        };
+        let out = &mut anstream::stdout();
+        let entries = self.choice.find(&editor).await?;
+        if entries.is_empty() {
+            if self.choice.names_child_and_parent() {
+                return ahead::approve(&editor, &deed, &self.choice, &self.acting, out).await;
+            }
+            bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
+        }
+        act_on_drifts(&editor, &deed, &entries, &self.acting, out).await
+    }
+}
+
+/// An approval in the making.
+#[derive(Clone, Debug)]
+pub(crate) struct Approving {
+    mode: ApprovalMode,
+    exact: bool,
+    fields: Vec<String>,
+    expires: Option<Timestamp>,
+    reason: Option<String>,
+    by: String,
+    force: bool,
+}
+
+impl Deed for Approving {
+    fn verb(&self) -> &'static str {
+        "approve"
+    }
+
+    fn needs_open(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {
+        if let Some(over) = over(entry).filter(|_| !self.force) {
+            return Err(format!("{over}: say --force to approve it all the same"));
+        }
+        let spec = &entry.drift.spec;
+        let mut done = Done::new(format!("approved {}", duration(self.mode)));
+        let standing = Standing::of(spec, parent, now);
+        done.notes.extend(self.lift(parent, &standing)?);
+        let approval = self.entry(parent, [&spec.child.api_version, &spec.child.kind, &spec.child.name])?;
+        let approval = Approval { diff: self.exact.then(|| spec.diff.clone()), ..approval };
+        if !self.add(parent, &approval)? {
+            done.what = format!("is already approved {}", duration(self.mode));
+        }
+        // An approval that does not hold would only look like one.
+        let standing = Standing::of(spec, parent, now);
+        if standing.approval().is_none() {
+            let why = standing.approvals.last().and_then(|last| last.void.clone()).unwrap_or_default();
+            return Err(format!("the approval would not let it pass: it {why}"));
+        }
+        done.notes.extend(frozen(parent));
+        Ok(done)
+    }
+}
+
+impl Approving {
+    /// The entry for a child.
+    fn entry(&self, parent: &Summary, child: [&str; 3]) -> Result<Approval, String> {
+        let [api_version, kind, name] = child.map(str::to_owned);
+        if self.mode != ApprovalMode::Always && parent.generation.is_none() {
+            return Err(format!("{} has no generation: only --mode always can hold", parent.id));
+        }
+        Ok(Approval {
+            api_version,
+            kind,
+            name,
+            generation: parent.generation.filter(|_| self.mode != ApprovalMode::Always),
+            mode: self.mode,
+            diff: None,
+            fields: self.fields.clone(),
+            expires: self.expires,
+            by: Some(self.by.clone()),
+            reason: self.reason.clone(),
+        })
+    }
+
+    /// Adds an entry, unless there is one that says the same. Tells whether it was added.
+    fn add(&self, parent: &mut Summary, approval: &Approval) -> Result<bool, String> {
+        let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS).unwrap_or("[]"));
+        if !entries.is_list() {
+            return Err(format!(
+                "{APPROVALS} of {} is no JSON list: correct it, or remove it with {}",
+                parent.id,
+                remedy(parent)
+            ));
+        }
+        let says = |entry: &Approval| Approval { by: None, reason: None, ..entry.clone() };
+        if entries.valid().any(|(_, entry)| says(entry) == says(approval)) {
+            return Ok(false);
+        }
+        parent.annotate(APPROVALS, Some(&entries.with(approval)));
+        Ok(true)
+    }
+
+    /// Deals with rejections: they win over any approval.
+    fn lift(&self, parent: &mut Summary, standing: &Standing) -> Result<Option<String>, String> {
+        if let Some(fault) = standing.rejection_faults.first() {
+            return Err(format!(
+                "rejections on {} that cannot be understood block every drift ({fault}): correct {REJECTIONS}, or remove \
+                 all entries with {}",
+                parent.id,
+                remedy(parent)
+            ));
+        }
+        let Some(rejection) = standing.rejection() else { return Ok(None) };
+        let by = rejection.by.as_deref().unwrap_or("an unnamed user");
+        let said = format!("{}: {}", shorten(by, 100), shorten(&rejection.reason, 200));
+        if !self.force {
+            return Err(format!(
+                "it was rejected by {said}. That wins over any approval: say --force to remove it"
+            ));
+        }
+        let places: Vec<usize> =
+            standing.rejections.iter().filter(|it| it.holds()).map(|it| it.place).collect();
+        let entries = Entries::<Rejection>::decode(parent.annotation(REJECTIONS).unwrap_or("[]"));
+        parent.annotate(REJECTIONS, entries.without_all(&places).as_deref());
+        Ok(Some(format!("the rejection by {said} was removed")))
+    }
+}
+
+fn duration(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Once => "once",
+        ApprovalMode::Generation => "for this generation",
+        ApprovalMode::Always => "always",
+    }
+}
+
+/// That a parent is frozen, which wins over any approval.
+fn frozen(parent: &Summary) -> Option<String> {
+    let how = match Frozen::decode(parent.annotation(FREEZE)?) {
+        Frozen::No => return None,
+        Frozen::Yes(freeze) => freeze.to_string(),
+        Frozen::Unclear(fault) => format!("by an annotation that cannot be understood ({fault})"),
+    };
+    Some(format!("{} is frozen {how}: nothing passes until it is unfrozen", parent.id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use kausality_api::approval::Entry as _;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ledger::fixture::{drift, garden, noon};
+
+fn approving() -> Approving {
+    Approving {
+        mode: ApprovalMode::Once,
+        exact: false,
+        fields: Vec::new(),
+        expires: None,
+        reason: Some("known".into()),
+        by: "dave".into(),
+        force: false,
+    }
+}
+
+/// What is on the parent afterwards, or why it was refused.
+fn approve(deed: &Approving, annotations: &Value, changes: &Value) -> Result<(Done, Summary), String> {
+    let mut parent = garden(annotations);
+    let done = deed.apply(&mut parent, &drift(changes), noon())?;
+    Ok((done, parent))
+}
+
+fn on(parent: &Summary, key: &str) -> Value {
+    parent.annotation(key).map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+}
+
+#[test]
+fn an_entry_names_the_child_the_generation_and_who() {
+    let (done, parent) = approve(&approving(), &json!({}), &json!({})).unwrap();
+    assert_eq!(done, Done::new("approved once"));
+    let expected = json!([{"apiVersion": "garden.io/v1", "kind": "Bed", "name": "south-1", "generation": 5,
+        "mode": "once", "by": "dave", "reason": "known"}]);
+    assert_eq!(on(&parent, APPROVALS), expected);
+}
+
+#[test]
+fn an_exact_approval_is_for_this_change() {
+    let deed = Approving { exact: true, mode: ApprovalMode::Generation, ..approving() };
+    let (_, parent) = approve(&deed, &json!({}), &json!({})).unwrap();
+    assert_eq!(on(&parent, APPROVALS)[0]["diff"], "d1ff");
+}
+
+#[test]
+fn one_that_lasts_is_bound_to_no_generation() {
+    let deed = Approving { mode: ApprovalMode::Always, ..approving() };
+    let (_, parent) = approve(&deed, &json!({}), &json!({})).unwrap();
+    assert_eq!(on(&parent, APPROVALS)[0]["generation"], Value::Null);
+}
+
+#[test]
+fn the_same_is_not_approved_twice_whoever_does_it() {
+    let (_, parent) = approve(&approving(), &json!({}), &json!({})).unwrap();
+    let annotations = json!({APPROVALS: parent.annotation(APPROVALS)});
+    let again = Approving { by: "erin".into(), reason: None, ..approving() };
+    let (done, parent) = approve(&again, &annotations, &json!({})).unwrap();
+    assert_eq!(done.what, "is already approved once");
+    assert_eq!(on(&parent, APPROVALS).as_array().unwrap().len(), 1);
+    let other = Approving { mode: ApprovalMode::Always, ..approving() };
+    let (_, parent) = approve(&other, &annotations, &json!({})).unwrap();
+    assert_eq!(on(&parent, APPROVALS).as_array().unwrap().len(), 2, "another mode is another approval");
+}
+
+#[test]
+fn a_rejection_is_told_and_goes_by_force_only() {
+    let rejections = json!([{"apiVersion": "*", "kind": "Bed", "name": "*", "reason": "wait", "by": "erin"},
+        {"apiVersion": "garden.io/v1", "kind": "Bed", "name": "other", "reason": "no"}]);
+    let annotations = json!({REJECTIONS: rejections.to_string()});
+    let why = approve(&approving(), &annotations, &json!({})).unwrap_err();
+    assert_eq!(why, "it was rejected by erin: wait. That wins over any approval: say --force to remove it");
+    let forced = Approving { force: true, ..approving() };
+    let (done, parent) = approve(&forced, &annotations, &json!({})).unwrap();
+    assert_eq!(done.notes, ["the rejection by erin: wait was removed"]);
+    assert_eq!(on(&parent, REJECTIONS)[0]["name"], "other");
+    let broken = json!({REJECTIONS: "oops"});
+    let why = approve(&forced, &broken, &json!({})).unwrap_err();
+    assert!(why.contains("unapprove garden/south -n park --all"), "{why}");
+}
+
+#[test]
+fn what_is_over_needs_force() {
+    let resolved = json!({"status": {"state": "Resolved",
+        "resolution": {"reason": "ChildGone", "at": "2026-01-25T11:59:30Z"}}});
+    let why = approve(&approving(), &json!({}), &resolved).unwrap_err();
+    assert!(why.starts_with("it is resolved already (ChildGone at 2026-01-25T11:59:30Z)"), "{why}");
+    let forced = Approving { force: true, ..approving() };
+    assert!(approve(&forced, &json!({}), &resolved).is_ok());
+}
+
+#[test]
+fn an_approval_that_would_not_hold_is_none() {
+    let other = Approving { fields: vec!["spec.soil".into()], ..approving() };
+    let why = approve(&other, &json!({}), &json!({})).unwrap_err();
+    assert_eq!(why, "the approval would not let it pass: it is for spec.soil only");
+    let right = Approving { fields: vec!["spec".into()], ..approving() };
+    let (_, parent) = approve(&right, &json!({}), &json!({})).unwrap();
+    let entries = Entries::<Approval>::decode(parent.annotation(APPROVALS).unwrap());
+    assert_eq!(entries.valid().next().unwrap().1.subject().1, "Bed");
+}
+
+#[test]
+fn a_list_that_is_none_is_not_written_over() {
+    let why = approve(&approving(), &json!({APPROVALS: "{}"}), &json!({})).unwrap_err();
+    assert!(why.contains("is no JSON list"), "{why}");
+}
+
+#[test]
+fn a_parent_without_generations_can_only_approve_always() {
+    let mut parent = garden(&json!({}));
+    parent.generation = None;
+    let why = approving().apply(&mut parent, &drift(&json!({})), noon()).unwrap_err();
+    assert!(why.contains("only --mode always"), "{why}");
+    let always = Approving { mode: ApprovalMode::Always, ..approving() };
+    assert!(always.apply(&mut parent, &drift(&json!({})), noon()).is_ok());
+}
+
+#[test]
+fn a_freeze_is_told() {
+    let frozen = json!({FREEZE: r#"{"user":"erin","message":"storm"}"#});
+    let (done, _) = approve(&approving(), &frozen, &json!({})).unwrap();
+    assert_eq!(
+        done.notes,
+        ["Garden park/south is frozen by erin: storm: nothing passes until it is unfrozen"]
+    );
+}
+
+#[test]
+fn a_reason_is_short_and_not_empty() {
+    assert_eq!(reason(" because ").unwrap(), "because");
+    assert!(reason("  ").is_err());
+    assert!(reason(&"x".repeat(MAX_REASON + 1)).is_err());
+}

@@ -1,0 +1,307 @@
+//! `kausality show`: everything about one drift.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+use kausality_api::{
+    annotation::{FREEZE, SNOOZE},
+    drift::{Delivery, Drift, FieldChange},
+    freeze::Frozen,
+    snooze::Snooze,
+    text::{plain, shorten},
+};
+use kausality_core::standing::Standing;
+
+use crate::{
+    act::ParentName,
+    connect::Connection,
+    drifts::style,
+    ledger::{
+        Ledger, Place,
+        reasons::{self, ParentView},
+    },
+    output::{self, ThingOutput, program},
+    trace::hops::{hop, when},
+};
+
+/// Show everything about one drift, and how to decide about it.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The drift, by its id or the beginning of it, or by KIND/NAME of its child or parent
+    #[arg(value_name = "ID|KIND/NAME")]
+    name: String,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// How it is shown
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ThingOutput,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Show {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no such drift, or there are several.
+    pub fn run(&self) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let ledger = Ledger::new(self.connection.client("show").await?);
+            let entry = ledger.one(&self.place, &self.name).await?;
+            match self.output {
+                ThingOutput::Table => {
+                    let parent = ParentView::of(&ledger, &entry.drift).await;
+                    let context =
+                        Context { program: program(), namespace: ledger.client.default_namespace() };
+                    page(&mut anstream::stdout().lock(), &entry.drift, &parent, &context, Timestamp::now())?;
+                }
+                ThingOutput::Json => output::json(&mut anstream::stdout().lock(), &entry.object)?,
+                ThingOutput::Yaml => output::yaml(&mut anstream::stdout().lock(), &entry.object)?,
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+}
+
+/// What commands that are shown depend on.
+struct Context<'a> {
+    /// What the program is called.
+    program: &'a str,
+    /// The namespace that need not be named.
+    namespace: &'a str,
+}
+
+fn page(
+    out: &mut impl Write,
+    drift: &Drift,
+    parent: &ParentView,
+    context: &Context<'_>,
+    now: Timestamp,
+) -> io::Result<()> {
+    head(out, drift, now)?;
+    section(out, "Why it is drift")?;
+    for step in reasons::why_drift(drift) {
+        writeln!(out, "  {:9} {}", step.rule, plain(&step.finding))?;
+        for line in &step.evidence {
+            writeln!(out, "            · {}", plain(line))?;
+        }
+    }
+    changes(out, drift)?;
+    if let Some(trace) = drift.spec.trace.as_ref().filter(|trace| !trace.hops().is_empty()) {
+        section(out, "Trace of the parent, origin first")?;
+        for (depth, one) in trace.hops().iter().enumerate() {
+            writeln!(out, "  {}{}", "  ".repeat(depth), hop(one, now))?;
+        }
+    }
+    decided(out, drift, parent, now)?;
+    deliveries(out, &drift.status.deliveries, now)?;
+    commands(out, drift, parent, context)
+}
+
+fn section(out: &mut impl Write, title: &str) -> io::Result<()> {
+    let bold = Style::new().bold();
+    writeln!(out, "\n{bold}{title}{bold:#}")
+}
+
+fn head(out: &mut impl Write, drift: &Drift, now: Timestamp) -> io::Result<()> {
+    let Drift { kind, metadata, spec, status, .. } = drift;
+    let (bold, state) = (Style::new().bold(), style(status.state));
+    let (kind, name) = (plain(kind), plain(&metadata.name));
+    writeln!(out, "{bold}{kind} {name}{bold:#}  {state}{}{state:#}", status.state.as_str())?;
+    let child = &spec.child;
+    let separator = if child.namespace.is_empty() { "" } else { "/" };
+    let generation = child.generation.map(|it| format!(", generation {it}")).unwrap_or_default();
+    let what = format!(
+        "{} of {} {}{separator}{} ({}{generation})",
+        spec.request.operation, child.kind, child.namespace, child.name, child.api_version
+    );
+    let manager = spec.request.field_manager.as_ref().map(|manager| format!(", as {manager}"));
+    let who = format!("{}{}", spec.request.user, manager.unwrap_or_default());
+    let times = match status.count {
+        1 => "once".to_owned(),
+        count => format!("{count} times, last {}", when(status.last_seen, now)),
+    };
+    let generation = spec.parent.generation.map(|it| format!(", generation {it}")).unwrap_or_default();
+    let parent = ParentName::from(&spec.parent);
+    let parent = format!("{parent} ({}{generation})", spec.parent.api_version);
+    for (label, text) in [
+        ("what", what),
+        ("who", who),
+        ("when", format!("first {}, seen {times}", when(status.first_seen, now))),
+        ("parent", parent),
+    ] {
+        writeln!(out, "  {label:9} {}", plain(&text))?;
+    }
+    Ok(())
+}
+
+/// Characters of a value that are shown.
+const MAX_VALUE: usize = 200;
+
+fn changes(out: &mut impl Write, drift: &Drift) -> io::Result<()> {
+    section(out, "What changed")?;
+    if drift.spec.changes.is_empty() {
+        writeln!(out, "  {}", plain(&drift.spec.summary.change))?;
+    }
+    for change in &drift.spec.changes {
+        field(out, change)?;
+    }
+    match drift.spec.more_changes {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more fields"),
+    }
+}
+
+fn field(out: &mut impl Write, change: &FieldChange) -> io::Result<()> {
+    let (red, green) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default());
+    let value = |value: &Option<String>| match value {
+        Some(text) => plain(&shorten(text, MAX_VALUE)).into_owned(),
+        None => "(absent)".to_owned(),
+    };
+    let (old, new) = (value(&change.old), value(&change.new));
+    writeln!(out, "  {}: {red}{old}{red:#} → {green}{new}{green:#}", plain(&change.path))?;
+    match (&change.old_owner, &change.new_owner) {
+        (None, None) => Ok(()),
+        (old, new) => {
+            let name = |owner: &Option<String>| owner.as_deref().map_or("nobody".into(), plain).into_owned();
+            writeln!(out, "    owned by {}, then by {}", name(old), name(new))
+        }
+    }
+}
+
+/// What people have decided: as the ledger has it, and as the parent says now.
+fn decided(out: &mut impl Write, drift: &Drift, parent: &ParentView, now: Timestamp) -> io::Result<()> {
+    section(out, "What has been decided")?;
+    let mut lines = Vec::new();
+    if let Some(decision) = &drift.status.decision {
+        let by = decision.by.as_deref().unwrap_or("an unnamed user");
+        let mode = decision.mode.map(|mode| format!(" ({})", mode.as_str())).unwrap_or_default();
+        let why = decision.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        lines.push(format!("{}{mode} by {by} {}{why}", decision.action, when(decision.at, now)));
+    }
+    if let Some(resolution) = &drift.status.resolution {
+        let by = resolution.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let at = when(resolution.at, now);
+        lines.push(format!("resolved{by} {at}: {}, {}", resolution.reason.as_str(), resolution.message));
+    }
+    match parent {
+        ParentView::Gone => lines.push("the parent is gone: the drift is over".to_owned()),
+        ParentView::Changed(_) => {
+            lines.push("the parent's intent has changed since: the drift is over".to_owned())
+        }
+        ParentView::Unreadable(why) => lines.push(format!("the parent cannot be read: {why}")),
+        ParentView::Same(_) => {}
+    }
+    if let Some(summary) = parent.summary() {
+        match summary.annotation(FREEZE).map(Frozen::decode) {
+            Some(Frozen::Yes(freeze)) => lines.push(format!("the parent is frozen {freeze}")),
+            Some(Frozen::Unclear(fault)) => lines.push(format!("the parent is frozen ({fault})")),
+            Some(Frozen::No) | None => {}
+        }
+        if let Some(Ok(snooze)) = summary.annotation(SNOOZE).map(Snooze::decode)
+            && snooze.is_active(now)
+        {
+            lines.push(format!("nobody is told until {}", snooze.expiry));
+        }
+        let standing = Standing::of(&drift.spec, summary, now);
+        if let Some(rejection) = standing.rejection() {
+            let by = rejection.by.as_deref().unwrap_or("an unnamed user");
+            lines.push(format!("a rejection by {by} stands: {}", rejection.reason));
+        } else if let Some(approval) = standing.approval() {
+            let by = approval.by.as_deref().unwrap_or("an unnamed user");
+            lines.push(format!(
+                "an approval ({}) by {by} stands: it passes when it is tried again",
+                approval.mode.as_str()
+            ));
+        }
+        lines.extend(
+            standing.rejection_faults.iter().map(|fault| format!("kausality.io/rejections: {fault}")),
+        );
+        lines.extend(standing.approval_faults.iter().map(|fault| format!("kausality.io/approvals: {fault}")));
+    }
+    if lines.is_empty() {
+        lines.push("nothing yet".to_owned());
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "  {}", plain(line)))
+}
+
+fn deliveries(out: &mut impl Write, deliveries: &[Delivery], now: Timestamp) -> io::Result<()> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    section(out, "Who has been told")?;
+    for delivery in deliveries {
+        let mut parts = Vec::new();
+        parts.extend(delivery.detected.map(|at| format!("of the drift {}", when(at, now))));
+        parts.extend(delivery.resolved.map(|at| format!("of its end {}", when(at, now))));
+        if parts.is_empty() {
+            parts.push("nothing yet".to_owned());
+        }
+        parts.extend(delivery.error.as_deref().map(|error| format!("failed: {}", shorten(error, MAX_VALUE))));
+        writeln!(out, "  {}: {}", plain(&delivery.endpoint), plain(&parts.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// What to type, for drifts that can still be decided.
+fn commands(
+    out: &mut impl Write,
+    drift: &Drift,
+    parent: &ParentView,
+    context: &Context<'_>,
+) -> io::Result<()> {
+    let open = drift.status.state.is_open();
+    if !open || matches!(parent, ParentView::Gone | ParentView::Changed(_)) {
+        return Ok(());
+    }
+    section(out, "What you can do")?;
+    let namespace = &drift.metadata.namespace;
+    let place = match namespace.as_str() {
+        "" => " --cluster".to_owned(),
+        namespace if namespace == context.namespace => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    let (program, id) = (context.program, &drift.metadata.name);
+    let parent = &drift.spec.parent;
+    let object = format!("{}/{}", kind_argument(&parent.api_version, &parent.kind), parent.name);
+    let parent_place = match parent.namespace.as_str() {
+        "" => "",
+        _ => place.as_str(),
+    };
+    let lines = [
+        (format!("{program} approve {id}{place}"), "let the child change once"),
+        (format!("{program} approve {id}{place} --exact"), "let exactly this change pass once"),
+        (format!("{program} reject {id}{place} --reason '…'"), "deny it whatever approves it"),
+        (
+            format!("{program} freeze {object}{parent_place} --reason '…'"),
+            "deny every change of its children",
+        ),
+    ];
+    let width = lines.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+    for (command, what) in lines {
+        writeln!(out, "  {}  {what}", plain(&format!("{command:width$}")))?;
+    }
+    Ok(())
+}
+
+/// `deployment.apps`, which no other kind is called.
+fn kind_argument(api_version: &str, kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None => kind,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ledger::fixture::{drift, garden, noon, parent};
+
+fn shown(changes: &Value, view: &ParentView) -> String {
+    let mut out = Vec::new();
+    let context = Context { program: "kausality", namespace: "default" };
+    let mut plain = anstream::StripStream::new(&mut out);
+    page(&mut plain, &drift(changes).drift, view, &context, noon()).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn everything_about_an_open_drift() {
+    let approvals = json!([{"apiVersion": "garden.io/v1", "kind": "Bed", "name": "south-1", "generation": 5,
+        "mode": "once", "by": "dave"}]);
+    let annotations = json!({"kausality.io/approvals": approvals.to_string(),
+        "kausality.io/freeze": r#"{"user":"erin","message":"storm"}"#,
+        "kausality.io/snooze": "2026-01-25T13:00:00Z"});
+    let view = ParentView::Same(garden(&annotations).into());
+    let changes = json!({
+        "spec": {"moreChanges": 2},
+        "status": {"deliveries": [
+            {"endpoint": "slack", "detected": "2026-01-25T11:00:05Z", "error": "gone\u{1b}[2J"},
+            {"endpoint": "log"}]},
+    });
+    insta::assert_snapshot!("open", shown(&changes, &view));
+}
+
+#[test]
+fn what_is_over_offers_nothing_to_do() {
+    let resolved = json!({"status": {"state": "Resolved", "count": 1,
+        "decision": {"action": "approve", "mode": "once", "by": "dave", "at": "2026-01-25T11:30:00Z", "reason": "ok"},
+        "resolution": {"reason": "Approved", "at": "2026-01-25T11:31:00Z", "by": "dave", "message": "approved (once)"}}});
+    insta::assert_snapshot!("resolved", shown(&resolved, &ParentView::Gone));
+}
+
+#[test]
+fn a_drift_that_has_expired_is_called_so() {
+    let other = parent(&json!({}), &json!({"flowers": "tulips"}));
+    let text = shown(&json!({}), &ParentView::Changed(other.into()));
+    assert!(text.contains("the parent's intent has changed since: the drift is over"), "{text}");
+    assert!(!text.contains("What you can do"), "{text}");
+}
+
+#[test]
+fn whole_objects_and_those_without_a_namespace() {
+    let changes = json!({"kind": "ClusterDrift", "metadata": {"namespace": null},
+        "spec": {"request": {"operation": "DELETE"}, "changes": null, "trace": null,
+            "child": {"namespace": null}, "parent": {"namespace": null, "apiVersion": "v1"},
+            "summary": {"change": "delete"}}});
+    let text = shown(&changes, &ParentView::Unreadable("forbidden".into()));
+    assert!(text.contains("DELETE of Bed south-1 (garden.io/v1, generation 2)"), "{text}");
+    assert!(text.contains("\nWhat changed\n  delete\n"), "{text}");
+    assert!(text.contains("kausality approve e675380dcb6f9bf1 --cluster"), "{text}");
+    assert!(text.contains("kausality freeze garden/south --reason"), "{text}");
+    assert!(text.contains("the parent cannot be read: forbidden"), "{text}");
+}

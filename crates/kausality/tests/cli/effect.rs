@@ -1,0 +1,108 @@
+//! What is decided is what happens: with Kausality at work, and a controller that drifts.
+
+use kausality::embedded::{Embedded, Setup};
+use kausality_api::mode::Mode;
+use kausality_sandbox::User;
+use kausality_testbed::{MASTERS, eventually};
+use serde_json::{Value, json};
+
+use crate::stage::*;
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/park/deployments";
+const SETS: &str = "/apis/apps/v1/namespaces/park/replicasets";
+const CONTROLLER: &str = "system:serviceaccount:kube-system:deployment-controller";
+
+/// A shop of three replicas that has been rolled out, and whose ReplicaSet somebody has scaled to five.
+async fn drifted(embedded: &Embedded) -> (Stage, String) {
+    let stage = Stage::on(&embedded.sandbox).await;
+    let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
+        "replicas": 3, "selector": {"matchLabels": {"app": "shop"}},
+        "template": {"metadata": {"labels": {"app": "shop"}},
+            "spec": {"containers": [{"name": "shop", "image": "shop:1"}]}}}});
+    stage.post(DEPLOYMENTS, &shop).await;
+    eventually(PATIENCE, "the roll-out", async || {
+        let shop = stage.get(&format!("{DEPLOYMENTS}/shop")).await;
+        let settled = shop["metadata"]["annotations"].get("kausality.io/settled").is_some();
+        (settled && shop["status"]["availableReplicas"] == 3).then_some(())
+    })
+    .await
+    .unwrap();
+    let set = stage.get(SETS).await["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+    stage.patch(&format!("{SETS}/{set}"), &json!({"spec": {"replicas": 5}})).await;
+    eventually(PATIENCE, "the denial", async || {
+        let events = stage.get("/api/v1/namespaces/park/events").await;
+        events["items"].as_array().unwrap().iter().any(|event| event["reason"] == "DriftDenied").then_some(())
+    })
+    .await
+    .unwrap();
+    let shop = stage.get(&format!("{DEPLOYMENTS}/shop")).await;
+    let mut drift =
+        serde_json::to_value(Plot { user: CONTROLLER, ..Plot::new("aaa1000000000000", &shop, &set) }.drift())
+            .unwrap();
+    drift["spec"]["child"]["apiVersion"] = json!("apps/v1");
+    drift["spec"]["child"]["kind"] = json!("ReplicaSet");
+    stage.post("/apis/kausality.io/v1alpha1/namespaces/park/drifts", &drift).await;
+    (stage, set)
+}
+
+async fn replicas(stage: &Stage, set: &str) -> Value {
+    stage.get(&format!("{SETS}/{set}")).await["spec"]["replicas"].clone()
+}
+
+async fn embedded() -> Embedded {
+    Embedded::set_up(Setup { default_mode: Mode::Enforce, ..Setup::default() }).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_approved_passes_and_the_trace_says_who_did_it() {
+    let embedded = embedded().await;
+    let (stage, set) = drifted(&embedded).await;
+    // A controller cannot approve its own drift, whatever it may write.
+    let own = ["approve", "aaa1", "-n", "park", "--as", CONTROLLER, "--as-group", "system:masters"];
+    stage.golden("own-drift", &own);
+    assert_eq!(replicas(&stage, &set).await, 5);
+
+    let said = stage.run(&["approve", "aaa1", "-n", "park", "--reason", "known"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    eventually(PATIENCE, "the correction", async || (replicas(&stage, &set).await == 3).then_some(()))
+        .await
+        .unwrap();
+    let said = stage.run(&["trace", &format!("rs/{set}"), "-n", "park"]);
+    assert!(said.out.contains("[approved (once) by alice: known]"), "{said:?}");
+    let shop = stage.get(&format!("{DEPLOYMENTS}/shop")).await;
+    assert_eq!(shop["metadata"]["annotations"].get("kausality.io/approvals"), None, "it is used up");
+    let said = stage.run(&["trace", "deploy/shop", "-n", "park", "--children"]);
+    assert!(said.out.contains(&format!("└─ ReplicaSet {set}, ")), "{said:?}");
+    assert!(said.out.contains("   ├─ Pod shop-"), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_rejected_or_frozen_does_not_pass() {
+    let embedded = embedded().await;
+    let (stage, set) = drifted(&embedded).await;
+    assert_eq!(stage.run(&["reject", "aaa1", "-n", "park", "--reason", "not now"]).code, 0);
+    assert_eq!(stage.run(&["approve", "aaa1", "-n", "park"]).code, 1);
+    // The controller tries again later and later: what it would hear is asked for here.
+    let controller = embedded.sandbox.client(&User::new(CONTROLLER, &[MASTERS]));
+    let denied = async |why: &str| {
+        let body = json!({"spec": {"replicas": 3}}).to_string().into_bytes();
+        let request = http::Request::patch(format!("{SETS}/{set}"))
+            .header("content-type", "application/merge-patch+json")
+            .body(body);
+        let error = controller.request::<Value>(request.unwrap()).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    denied("rejected by alice: not now").await;
+    assert_eq!(replicas(&stage, &set).await, 5);
+    assert_eq!(stage.run(&["unapprove", "aaa1", "-n", "park"]).code, 0);
+
+    assert_eq!(stage.run(&["freeze", "deploy/shop", "-n", "park", "--reason", "incident 7"]).code, 0);
+    let frozen = stage.run(&["approve", "aaa1", "-n", "park"]);
+    assert!(frozen.code == 0 && frozen.err.contains("is frozen by alice"), "{frozen:?}");
+    denied("incident 7").await;
+    assert_eq!(replicas(&stage, &set).await, 5);
+    assert_eq!(stage.run(&["unfreeze", "deploy/shop", "-n", "park"]).code, 0);
+    eventually(PATIENCE, "the correction", async || (replicas(&stage, &set).await == 3).then_some(()))
+        .await
+        .unwrap();
+}

@@ -1,0 +1,17 @@
+//! What people see and do: the commands about drifts, run as a person would, on a control plane in memory and on a real
+//! one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod conflicts;
+mod decisions;
+mod documentation;
+mod effect;
+mod lists;
+mod pages;
+mod parents;
+mod refusals;
+mod rights;
+mod shells;
+mod stage;
+mod story;
