@@ -56,6 +56,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How often it is looked whether a snooze has been lifted.
 const SNOOZE_LOOK: Duration = Duration::from_secs(60);
 
+/// How often faults of the cluster are logged.
+const GRUMBLE: Duration = Duration::from_secs(10);
+
 /// How often a record is tried in a row when others write at the same time.
 const MAX_CONFLICTS: usize = 10;
 
@@ -66,10 +69,12 @@ pub async fn run(client: Client, senders: &[Sender], metrics: &Metrics) {
     let office = Office {
         kinds: Kinds::new(client.clone()),
         client,
+        ledger: &ledger,
         senders,
         names: senders.iter().map(Sender::name).collect(),
         metrics,
         snoozes: Mutex::default(),
+        grumbled: Mutex::default(),
     };
     let (drifts, clusterdrifts) = (ledger.side(true), ledger.side(false));
     let all = |namespace| Api::all_with(office.client.clone(), &resource(namespace));
@@ -79,7 +84,7 @@ pub async fn run(client: Client, senders: &[Sender], metrics: &Metrics) {
     tokio::select! {
         () = follow(all("any"), &everything, "drifts", &drifts) => {}
         () = follow(all(""), &everything, "cluster drifts", &clusterdrifts) => {}
-        () = office.deliver(&ledger) => {}
+        () = office.deliver() => {}
     }
 }
 
@@ -99,11 +104,14 @@ fn resource(namespace: &str) -> ApiResource {
 struct Office<'a> {
     client: Client,
     kinds: Kinds,
+    ledger: &'a Ledger,
     senders: &'a [Sender],
     names: Vec<&'a str>,
     metrics: &'a Metrics,
     /// Until when parents were snoozed when a drift had to wait for it: the parent may be gone when it is over.
     snoozes: Mutex<HashMap<Key, Timestamp>>,
+    /// When a fault of the cluster was last logged.
+    grumbled: Mutex<Option<Instant>>,
 }
 
 struct Reset<'a>(&'a Office<'a>);
@@ -125,12 +133,12 @@ enum Unrecorded {
 }
 
 impl Office<'_> {
-    async fn deliver(&self, ledger: &Ledger) {
+    async fn deliver(&self) {
         let mut queues: Vec<Queue> = self.senders.iter().map(|_| Queue::default()).collect();
         let mut flights = FuturesUnordered::new();
         loop {
             let now = Instant::now();
-            for (key, standing) in ledger.changes() {
+            for (key, standing) in self.ledger.changes() {
                 self.enter(&mut queues, &key, standing.as_ref(), now);
             }
             for ((queue, sender), place) in queues.iter_mut().zip(self.senders).zip(0_usize..) {
@@ -144,7 +152,7 @@ impl Office<'_> {
             }
             let due = queues.iter().filter_map(Queue::next_due).min();
             tokio::select! {
-                () = ledger.told.notified() => {}
+                () = self.ledger.told.notified() => {}
                 Some((place, flight, landing)) = flights.next() => {
                     if let Some(queue) = queues.get_mut(place) {
                         queue.land(flight, landing, Instant::now(), random());
@@ -175,7 +183,7 @@ impl Office<'_> {
             Ok(Some(drift)) => drift,
             Ok(None) => return Landing::Idle,
             Err(error) => {
-                tracing::warn!(drift = flight.key.name, error, "cannot be read");
+                self.grumble(&flight.key, &error, "the Drift cannot be read");
                 return Landing::Stuck;
             }
         };
@@ -190,7 +198,10 @@ impl Office<'_> {
             match quiet(&self.client, &self.kinds, &drift.spec.parent, ANSWER).await {
                 Quiet::Known(until) => until,
                 Quiet::Gone => self.snoozes().get(&flight.key).copied(),
-                Quiet::Unknown => return Landing::Stuck,
+                Quiet::Unknown(error) => {
+                    self.grumble(&flight.key, &error, "whether its parent is snoozed cannot be found out");
+                    return Landing::Stuck;
+                }
             }
         } else {
             None
@@ -236,17 +247,14 @@ impl Office<'_> {
         match self.record(key, drift, endpoint, &what).await {
             Ok(drift) => {
                 let standing = Standing::from(&drift.status);
-                Landing::Told { more: next(&standing, endpoint, None, Timestamp::now()) != Next::Nothing }
+                let more = next(&standing, endpoint, None, Timestamp::now()) != Next::Nothing;
+                self.ledger.note(key, standing);
+                Landing::Told { more }
             }
             // Something else is to be told by now, or nothing: it is looked at anew.
             Err(Unrecorded::Moot) => Landing::Told { more: true },
             Err(Unrecorded::Refused(error)) => {
-                tracing::warn!(
-                    endpoint,
-                    drift = key.name,
-                    error,
-                    "delivered, but that cannot be recorded yet"
-                );
+                self.grumble(key, &error, "it was delivered, and that cannot be recorded yet");
                 Landing::Unrecorded(Owed { uid, record: what })
             }
         }
@@ -305,6 +313,15 @@ impl Office<'_> {
             Api::all_with(client, &resource)
         } else {
             Api::namespaced_with(client, &key.namespace, &resource)
+        }
+    }
+
+    /// Logs what the cluster does not do for us, now and then: what fails for one Drift fails for all.
+    fn grumble(&self, key: &Key, error: &str, what: &str) {
+        let mut last = self.grumbled.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= GRUMBLE) {
+            *last = Some(Instant::now());
+            tracing::warn!(drift = key.name, namespace = key.namespace, error, "{what}: trying again");
         }
     }
 

@@ -42,6 +42,19 @@ impl Ledger {
         changed.into_iter().map(|key| (key.clone(), state.standings.get(&key).cloned())).collect()
     }
 
+    /// Takes down how one stands that we have just written. A watch that breaks off now may next show it as it was before,
+    /// since it is seen again: that has to be noticed as a change.
+    pub(super) fn note(&self, key: &Key, standing: Standing) {
+        let mut state = self.lock();
+        // What a watch has told since, and nobody has looked at, is newer.
+        if state.changed.contains(key) {
+            return;
+        }
+        if let Some(known) = state.standings.get_mut(key) {
+            *known = standing;
+        }
+    }
+
     /// What a watch of Drifts feeds; of ClusterDrifts, if they are not `namespaced`.
     pub(super) fn side(&self, namespaced: bool) -> Side<'_> {
         Side { ledger: self, namespaced, listed: Mutex::default() }
@@ -130,7 +143,7 @@ mod tests {
     use super::*;
 
     fn drift(namespace: &str, name: &str, state: &str) -> DynamicObject {
-        let status = json!({"state": state, "count": 1, "firstSeen": "2026-01-01T00:00:00Z", "lastSeen": "2026-01-01T00:00:00Z"});
+        let status = json!({"state": state, "count": 1, "firstSeen": "2026-01-01T00:00:00Z", "lastSeen": "2026-01-01T00:00:00Z", "countedAt": "2026-01-01T00:00:00Z"});
         let mut object = json!({"metadata": {"name": name}, "spec": {"big": "x"}, "status": status});
         if !namespace.is_empty() {
             object["metadata"]["namespace"] = json!(namespace);
@@ -162,6 +175,27 @@ mod tests {
         assert_eq!(changes(&ledger), ["a/1 over", "a/2 gone"]);
         _ = side.apply(drift("a", "1", "Nonsense"));
         assert_eq!(changes(&ledger), ["a/1 gone"]);
+    }
+
+    #[test]
+    fn one_that_is_seen_again_unseen_is_a_change() {
+        let ledger = Ledger::default();
+        let side = ledger.side(true);
+        _ = side.apply(drift("a", "1", "Blocked"));
+        changes(&ledger);
+        // It was told, and is over, and seen again, while the watch was broken.
+        let told = kausality_api::drift::Delivery { endpoint: "e".to_owned(), ..Default::default() };
+        let key = Key { namespace: "a".to_owned(), name: "1".to_owned() };
+        ledger.note(&key, Standing { resolved: None, deliveries: vec![told.clone()] });
+        assert!(changes(&ledger).is_empty(), "what we write ourselves is no news");
+        _ = side.apply(drift("a", "1", "Blocked"));
+        assert_eq!(changes(&ledger), ["a/1 open"]);
+        _ = side.apply(drift("a", "1", "Resolved"));
+        ledger.note(&key, Standing { resolved: None, deliveries: vec![told.clone()] });
+        assert_eq!(changes(&ledger), ["a/1 over"], "what came meanwhile is newer");
+        side.remove(drift("a", "1", "Blocked"));
+        ledger.note(&key, Standing { resolved: None, deliveries: vec![told] });
+        assert_eq!(changes(&ledger), ["a/1 gone"], "and what is gone stays gone");
     }
 
     #[test]

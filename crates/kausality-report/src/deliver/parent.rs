@@ -12,14 +12,14 @@ use kausality_cluster::{Kinds, UnknownKind};
 use kube::{Api, Client};
 
 /// What is known of a parent's snooze.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Quiet {
     /// It is snoozed until then, or was; or never was.
     Known(Option<Timestamp>),
     /// The parent is gone.
     Gone,
-    /// Nobody can tell at present.
-    Unknown,
+    /// Nobody can tell at present, for this reason.
+    Unknown(String),
 }
 
 /// Looks whether a parent is snoozed. Where it may not be read at all, it counts as awake: better told than kept quiet.
@@ -32,10 +32,7 @@ pub(super) async fn quiet(
     let kind = match kinds.of_kind(&parent.api_version, &parent.kind).await {
         Ok(kind) => kind,
         Err(UnknownKind::NotServed(_)) => return Quiet::Gone,
-        Err(error) => {
-            tracing::warn!(%error, "whether a parent is snoozed cannot be found out");
-            return Quiet::Unknown;
-        }
+        Err(error) => return Quiet::Unknown(error.to_string()),
     };
     let api: Api<kube::core::DynamicObject> = if kind.namespaced {
         Api::namespaced_with(client.clone(), &parent.namespace, &kind.resource)
@@ -49,14 +46,8 @@ pub(super) async fn quiet(
             tracing::warn!(kind, namespace, name, "may not be read: it counts as not snoozed");
             return Quiet::Known(None);
         }
-        Ok(Err(error)) => {
-            tracing::warn!(kind, namespace, name, %error, "cannot be read");
-            return Quiet::Unknown;
-        }
-        Err(_) => {
-            tracing::warn!(kind, namespace, name, "cannot be read: no answer");
-            return Quiet::Unknown;
-        }
+        Ok(Err(error)) => return Quiet::Unknown(error.to_string()),
+        Err(_) => return Quiet::Unknown(format!("no answer within {within:?}")),
     };
     let same = |uid: &Option<String>| parent.uid.is_none() || *uid == parent.uid;
     match found.filter(|found| same(&found.metadata.uid)) {

@@ -17,6 +17,9 @@ use crate::{
 /// How many reports are on their way to one endpoint at once.
 pub(super) const AT_ONCE: usize = 8;
 
+/// The longest pause after the cluster has failed us: it is one, and needs no jitter over minutes.
+const CLUSTER: Duration = Duration::from_secs(30);
+
 /// How often a failure is written into a Drift.
 const COMPLAIN: Duration = Duration::from_secs(300);
 
@@ -167,6 +170,8 @@ impl Queue {
                 job.failures = 0;
                 Some(now)
             }
+            // What has changed on the way may be that it is over.
+            Landing::Snoozed(_) if is_changed => Some(now),
             Landing::Snoozed(until) => Some(until),
             Landing::Failed { failure, complained } => {
                 if complained {
@@ -177,13 +182,11 @@ impl Queue {
             }
             Landing::Unrecorded(owed) => {
                 job.owed = Some(owed);
-                job.failures = job.failures.saturating_add(1);
-                Some(now + backoff::pause(job.failures, Patience::Growing, None, random))
+                Some(now + job.pause_for_cluster(random))
             }
             Landing::Stuck => {
                 job.owed = flight.owed;
-                job.failures = job.failures.saturating_add(1);
-                Some(now + backoff::pause(job.failures, Patience::Growing, None, random))
+                Some(now + job.pause_for_cluster(random))
             }
         };
         match due {
@@ -202,6 +205,13 @@ impl Queue {
 
     fn has_room(&self) -> bool {
         self.flying < if self.gate.failures == 0 { AT_ONCE } else { 1 }
+    }
+}
+
+impl Job {
+    fn pause_for_cluster(&mut self, random: u64) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        backoff::pause(self.failures, Patience::Growing, None, random).min(CLUSTER)
     }
 }
 

@@ -17,7 +17,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster.
 pub(crate) struct Stage {
-    pub(crate) client: Client,
+    client: Client,
+    /// Who delivers.
+    pub(crate) leader: Client,
+    sandbox: Sandbox,
     /// The uid of the parent of all drifts.
     parent: String,
 }
@@ -42,7 +45,38 @@ fn parents(client: &Client) -> Api<DynamicObject> {
 
 impl Stage {
     pub(crate) async fn new() -> Self {
-        let client = Sandbox::builder().build().client(&User::admin("kausality-controller"));
+        Self::with(Sandbox::builder().build(), &User::admin("leader")).await
+    }
+
+    /// One whose leader may do only this.
+    pub(crate) async fn restricted(rules: Value) -> Self {
+        let stage = Self::with(Sandbox::builder().rbac(true).build(), &User::new("leader", &[])).await;
+        stage.permit(rules).await;
+        let reference =
+            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "leader"});
+        let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "leader"});
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "leader"}, "roleRef": reference, "subjects": [subject]});
+        stage.apply("ClusterRoleBinding", "clusterrolebindings", binding).await;
+        stage
+    }
+
+    /// Permits the leader this, and nothing else.
+    pub(crate) async fn permit(&self, rules: Value) {
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "leader"}, "rules": rules});
+        self.apply("ClusterRole", "clusterroles", role).await;
+    }
+
+    async fn apply(&self, kind: &str, plural: &str, object: Value) {
+        let kind = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        api.patch("leader", &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+    }
+
+    async fn with(sandbox: Sandbox, leader: &User) -> Self {
+        let client = sandbox.client(&User::admin("admin"));
         let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let definitions: Api<DynamicObject> = Api::all_with(
             client.clone(),
@@ -63,7 +97,8 @@ impl Stage {
         let parent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "parent"}});
         let parent: DynamicObject = serde_json::from_value(parent).unwrap();
         let parent = parents(&client).create(&PostParams::default(), &parent).await.unwrap();
-        Self { client, parent: parent.metadata.uid.unwrap() }
+        let parent = parent.metadata.uid.unwrap();
+        Self { client, leader: sandbox.client(leader), sandbox, parent }
     }
 
     /// Something drifts.
@@ -80,7 +115,7 @@ impl Stage {
                 "request": {"user": "u", "uid": format!("request-{id}"), "operation": "UPDATE"},
                 "newObject": {"spec": {"of": id}},
             },
-            "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "deliveries": deliveries},
+            "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "countedAt": now, "deliveries": deliveries},
         });
         if !namespace.is_empty() {
             drift["metadata"]["namespace"] = json!(namespace);
@@ -141,5 +176,12 @@ impl Stage {
             if holds(&delivery) { Ok(delivery) } else { Err(format!("{delivery:?}")) }
         };
         eventually(PATIENCE, format!("{endpoint} has heard of {id}"), look).await.unwrap()
+    }
+
+    /// How many calls of this verb on this resource the leader has made.
+    pub(crate) fn calls(&self, verb: &str, resource: &str) -> usize {
+        let is_such = |user: &str, did: &str, what: &str| (user, did, what) == ("leader", verb, resource);
+        let calls = self.sandbox.audit(0).into_iter();
+        calls.filter(|call| is_such(&call.user, &call.verb, &call.resource)).count()
     }
 }

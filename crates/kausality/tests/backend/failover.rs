@@ -86,7 +86,7 @@ fn drift(id: &str) -> Value {
             "request": {"user": "u", "uid": format!("request-{id}"), "operation": "UPDATE"},
             "newObject": {"spec": {"of": id}},
         },
-        "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now},
+        "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "countedAt": now},
     })
 }
 

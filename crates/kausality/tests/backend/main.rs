@@ -8,6 +8,10 @@ use std::{
     path::Path,
 };
 
+use kausality_report::{
+    endpoint::{Entry, check},
+    sender::Sender,
+};
 use serde_json::{Value, json};
 
 mod failover;
@@ -96,6 +100,40 @@ fn a_token_is_asked_for_and_never_logged() {
         assert_eq!(backend.ask("POST", "/webhook", headers, &body).0, status, "{headers}");
         assert_eq!(backend.ask("GET", "/api/v1/drifts/a1", headers, "").0, status, "{headers}");
     }
+}
+
+#[tokio::test]
+async fn tls_and_signatures_fit_those_of_the_controller() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (file("cert", &made.cert.pem()), file("key", &made.signing_key.serialize_pem()));
+    let (hmac, other) = (file("hmac", "0123456789abcdef"), file("other", "fedcba9876543210"));
+    let flags = ["log", "-o", "json", "--tls-cert-file", &certificate, "--tls-private-key-file", &key];
+    let mut backend = Backend::start(&[&flags[..], &["--hmac-key-file", &hmac]].concat());
+    let url = format!("https://localhost:{}/webhook", backend.port());
+    let send = async |key: &str| {
+        let entry = Entry {
+            name: "e".to_owned(),
+            url: url.clone(),
+            ca_file: Some(certificate.clone().into()),
+            hmac_key_file: Some(key.into()),
+            ..Entry::default()
+        };
+        let sender = Sender::new(check(vec![entry]).unwrap().remove(0)).unwrap();
+        let report = serde_json::from_value(report("a1", "Detected")).unwrap();
+        sender.send(&report, jiff::Timestamp::now()).await
+    };
+    send(&hmac).await.unwrap();
+    let mut line = String::new();
+    backend.stdout.read_line(&mut line).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["spec"]["id"], "a1");
+    let refused = send(&other).await.unwrap_err().to_string();
+    assert!(refused.contains("401 Unauthorized: the signature does not fit"), "{refused}");
 }
 
 #[test]

@@ -44,6 +44,10 @@ impl Backend {
         Self { child, address: address.expect("it says where it listens"), stdout }
     }
 
+    pub(crate) fn port(&self) -> &str {
+        self.address.rsplit(':').next().unwrap()
+    }
+
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (host, length) = (&self.address, body.len());

@@ -49,7 +49,8 @@ fn at_most_eight_are_under_way_and_each_drift_once() {
 #[test]
 fn what_changes_on_the_way_is_looked_at_again() {
     let now = Instant::now();
-    for landing in [Landing::Idle, Landing::Told { more: false }] {
+    let snoozed = Landing::Snoozed(now + SECOND);
+    for landing in [Landing::Idle, Landing::Told { more: false }, snoozed] {
         let mut queue = queue(&["a"], now);
         let flight = queue.take(now).unwrap();
         queue.want(&key("a"), now);
@@ -157,4 +158,18 @@ fn failures_are_written_down_every_five_minutes() {
         now += backoff::LONGEST / 2;
     }
     assert_eq!(written, [true, false, true, false, true]);
+}
+
+#[test]
+fn a_cluster_that_is_away_is_soon_asked_again() {
+    let mut now = Instant::now();
+    let mut queue = queue(&["a"], now);
+    for _ in 0..12 {
+        let flight = queue.take(now).unwrap();
+        queue.land(flight, Landing::Stuck, now, whole(300_000));
+        let due = queue.next_due().unwrap();
+        assert!(due <= now + CLUSTER, "{:?}", due - now);
+        now = due;
+    }
+    assert!(queue.gate.failures == 0, "that is no fault of the endpoint");
 }
