@@ -21,6 +21,7 @@ use kausality_api::{
     GROUP,
     approval::Approval,
     drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
+    report::RequestContext,
 };
 use kausality_core::{Decision, Drift, ledger};
 use kube::{
@@ -78,11 +79,19 @@ struct Notes {
     entered: Option<u64>,
     /// What has been seen since the last write: how often, when last, and what became of it.
     unwritten: u64,
-    last: Option<(Timestamp, DriftState)>,
+    last: Option<Sighting>,
     /// Not to be counted before then.
     rest_until: Option<Instant>,
     /// Not to be entered before then, since that has just failed.
     failed_until: Option<Instant>,
+}
+
+/// A drift, as it was last seen.
+#[derive(Clone)]
+struct Sighting {
+    at: Timestamp,
+    state: DriftState,
+    request: RequestContext,
 }
 
 impl Tab {
@@ -135,11 +144,15 @@ impl Ledger {
         }
         let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
         let Some(tab) = self.tab(&key) else { return Entered::Full };
-        let sighting = (moment(&self.clock), ledger::state(&decision.resolution));
+        let sighting = Sighting {
+            at: moment(&self.clock),
+            state: ledger::state(&decision.resolution),
+            request: drift.report.spec.request.clone(),
+        };
         if self.is_entered(&key, &tab) {
             let mut notes = tab.notes();
             notes.unwritten += 1;
-            notes.last = Some(sighting);
+            notes.last = Some(sighting.clone());
             return Entered::Yes;
         }
         let until = until.min(Instant::now() + PATIENCE);
@@ -149,7 +162,7 @@ impl Ledger {
             if self.is_entered(&key, &tab) {
                 let mut notes = tab.notes();
                 notes.unwritten += 1;
-                notes.last = Some(sighting);
+                notes.last = Some(sighting.clone());
                 return Ok(true);
             }
             if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
@@ -229,13 +242,13 @@ impl Ledger {
         tab: &Tab,
         drift: &Drift,
         decision: &Decision,
-        sighting: (Timestamp, DriftState),
+        sighting: Sighting,
     ) -> Result<bool, kube::Error> {
         if self.shelf.get(key).is_none() {
             if self.shelf.open_in(&key.0) >= MAX_OPEN {
                 return Ok(false);
             }
-            let entry = ledger::entry(drift, &decision.resolution, sighting.0);
+            let entry = ledger::entry(drift, &decision.resolution, sighting.at);
             match self.create(key, &entry).await {
                 Ok(version) => {
                     self.shelf.found(key);
@@ -254,7 +267,7 @@ impl Ledger {
         {
             let mut notes = tab.notes();
             notes.unwritten += 1;
-            notes.last = Some(sighting);
+            notes.last = Some(sighting.clone());
         }
         self.count(key, tab, false).await
     }
@@ -280,9 +293,9 @@ impl Ledger {
             return Ok(true);
         };
         let notes = tab.notes().clone();
-        let Some((last, state)) = notes.last else { return Ok(true) };
+        let Some(last) = &notes.last else { return Ok(true) };
         let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
-        let reopens = closed.is_some_and(|closed| last > closed.at);
+        let reopens = closed.is_some_and(|closed| last.at > closed.at);
         if closed.is_some() && !reopens {
             return Ok(true);
         }
@@ -295,7 +308,7 @@ impl Ledger {
             notes.rest_until = Some(Instant::now() + left.unsigned_abs());
             return Ok(true);
         }
-        let patch = patch(&entry, &notes, (last, state), moment(&self.clock), reopens);
+        let patch = patch(&entry, notes.unwritten, last, moment(&self.clock), reopens);
         let written = match api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await {
             Ok(written) => written,
             // Somebody else has written meanwhile: next time.
@@ -350,28 +363,24 @@ fn entry(object: &DynamicObject) -> Result<Entry, serde_json::Error> {
 }
 
 /// What changes in an entry that has been seen again.
-fn patch(
-    entry: &Entry,
-    notes: &Notes,
-    (last, state): (Timestamp, DriftState),
-    now: Timestamp,
-    reopens: bool,
-) -> Value {
-    let mut status = json!({
-        "state": state,
-        "count": entry.status.count.saturating_add(notes.unwritten),
-        "lastSeen": last.max(entry.status.last_seen),
-        "countedAt": now,
+fn patch(entry: &Entry, unwritten: u64, last: &Sighting, now: Timestamp, reopens: bool) -> Value {
+    let mut patch = json!({
+        "metadata": {"resourceVersion": entry.metadata.resource_version},
+        "status": {
+            "state": last.state,
+            "count": entry.status.count.saturating_add(unwritten),
+            "lastSeen": last.at.max(entry.status.last_seen),
+            "countedAt": now,
+        },
     });
-    if reopens && let Some(status) = status.as_object_mut() {
-        // Endpoints are told again, from the beginning.
-        status.extend([
-            ("resolution".to_owned(), Value::Null),
-            ("decision".to_owned(), Value::Null),
-            ("deliveries".to_owned(), Value::Null),
-        ]);
+    if reopens {
+        // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
+        patch["spec"] = json!({"request": last.request});
+        for field in ["resolution", "decision", "deliveries"] {
+            patch["status"][field] = Value::Null;
+        }
     }
-    json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status})
+    patch
 }
 
 /// How entries are written.

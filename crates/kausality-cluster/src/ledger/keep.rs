@@ -42,8 +42,9 @@ const ASK: Duration = Duration::from_secs(30);
 /// How long an entry that is over is kept.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// How long an entry whose parent is gone is kept at least, so that endpoints hear of it.
-const KEPT_WITHOUT_PARENT: SignedDuration = SignedDuration::from_mins(1);
+/// How long an entry whose parent is gone is kept once every endpoint knows, and where no endpoint has been told anything.
+const KEPT_WHEN_TOLD: SignedDuration = SignedDuration::from_mins(1);
+const KEPT_WITHOUT_ENDPOINTS: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long the API server may take for a write.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
@@ -313,8 +314,15 @@ fn superfluous(all: &BTreeMap<Key, Arc<Entry>>) -> Vec<(Key, Arc<Entry>)> {
 fn is_outdated(entry: &Entry, now: Timestamp) -> bool {
     let Some(resolution) = &entry.status.resolution else { return false };
     let age = now.duration_since(resolution.at);
-    let told = entry.status.deliveries.iter().all(|it| it.detected.is_none() || it.resolved.is_some());
-    age >= KEPT || (resolution.reason == ResolutionReason::ParentGone && told && age >= KEPT_WITHOUT_PARENT)
+    if resolution.reason != ResolutionReason::ParentGone {
+        return age >= KEPT;
+    }
+    let deliveries = &entry.status.deliveries;
+    age >= match deliveries.iter().all(|it| it.resolved.is_some()) {
+        true if deliveries.is_empty() => KEPT_WITHOUT_ENDPOINTS,
+        true => KEPT_WHEN_TOLD,
+        false => KEPT,
+    }
 }
 
 async fn remove(cluster: &Cluster, key: &Key, entry: &Entry) {
@@ -391,6 +399,11 @@ mod tests {
         let untold = over("ParentGone", telling);
         assert!(!is_outdated(&untold, at("01T23:00:00")));
         assert!(is_outdated(&untold, at("02T10:00:00")));
+        let silent = over("ParentGone", json!([]));
+        assert!(!is_outdated(&silent, at("01T10:59:59")));
+        assert!(is_outdated(&silent, at("01T11:00:00")));
+        let failing = over("ParentGone", json!([{"endpoint": "a", "error": "connection refused"}]));
+        assert!(!is_outdated(&failing, at("01T23:00:00")));
         assert!(!is_outdated(&entry(json!({})), at("09T00:00:00")));
     }
 }
