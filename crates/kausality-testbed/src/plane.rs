@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
 use rustix::process::Signal;
@@ -61,6 +61,19 @@ struct Processes {
     controller_manager: Process,
     apiserver: Process,
     etcd: Process,
+}
+
+/// How long a process may take to stop in its tracks.
+const STOPPING: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Whether every thread of a process stands still; also where nobody can tell.
+fn all_stopped(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_none_or(|state| !state.trim_start().starts_with(['R', 'S', 'D']))
+    })
 }
 
 impl ControlPlane {
@@ -176,7 +189,15 @@ impl ControlPlane {
 
     /// Stops a process in its tracks: its connections stay open, and nobody answers.
     pub fn pause(&self, component: Component) -> Result<()> {
-        self.processes.get(component).signal(Signal::STOP)
+        let process = self.processes.get(component);
+        process.signal(Signal::STOP)?;
+        // A thread that runs on another processor stops a moment later, and may answer until then.
+        let deadline = std::time::Instant::now() + STOPPING;
+        while !all_stopped(self.pid(component)) {
+            ensure!(std::time::Instant::now() < deadline, "{component:?} does not stop");
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Lets a paused process go on.
