@@ -94,6 +94,19 @@ struct Sighting {
     request: RequestContext,
 }
 
+impl Notes {
+    /// It has been seen once more.
+    fn see(&mut self, sighting: Sighting) {
+        self.unwritten += 1;
+        self.last = Some(sighting);
+    }
+
+    /// So many sightings need not be written any more.
+    fn settle(&mut self, count: u64) {
+        self.unwritten = self.unwritten.saturating_sub(count);
+    }
+}
+
 impl Tab {
     fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
@@ -150,9 +163,7 @@ impl Ledger {
             request: drift.report.spec.request.clone(),
         };
         if self.is_entered(&key, &tab) {
-            let mut notes = tab.notes();
-            notes.unwritten += 1;
-            notes.last = Some(sighting.clone());
+            tab.notes().see(sighting);
             return Entered::Yes;
         }
         let until = until.min(Instant::now() + PATIENCE);
@@ -160,9 +171,7 @@ impl Ledger {
             let _writing = tab.writing.lock().await;
             // Whoever wrote before has perhaps done it.
             if self.is_entered(&key, &tab) {
-                let mut notes = tab.notes();
-                notes.unwritten += 1;
-                notes.last = Some(sighting.clone());
+                tab.notes().see(sighting);
                 return Ok(true);
             }
             if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
@@ -264,11 +273,7 @@ impl Ledger {
                 Err(error) => return Err(error),
             }
         }
-        {
-            let mut notes = tab.notes();
-            notes.unwritten += 1;
-            notes.last = Some(sighting.clone());
-        }
+        tab.notes().see(sighting);
         self.count(key, tab, false).await
     }
 
@@ -288,15 +293,18 @@ impl Ledger {
             return Ok(false);
         };
         let version = version(&object);
+        let notes = tab.notes().clone();
         let Ok(entry) = entry(&object) else {
             tracing::warn!(drift = key.1, "an entry of the ledger cannot be understood: it is left alone");
+            tab.notes().settle(notes.unwritten);
             return Ok(true);
         };
-        let notes = tab.notes().clone();
         let Some(last) = &notes.last else { return Ok(true) };
         let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
         let reopens = closed.is_some_and(|closed| last.at > closed.at);
         if closed.is_some() && !reopens {
+            // What was seen before it was over is of no interest any more, and must not be looked at for ever.
+            tab.notes().settle(notes.unwritten);
             return Ok(true);
         }
         let waited = moment(&self.clock).duration_since(entry.status.counted_at);
@@ -316,7 +324,7 @@ impl Ledger {
             Err(error) => return Err(error),
         };
         let mut now = tab.notes();
-        now.unwritten = now.unwritten.saturating_sub(notes.unwritten);
+        now.settle(notes.unwritten);
         now.entered = Some(crate::ledger::version(&written));
         now.rest_until = Some(Instant::now() + BETWEEN);
         Ok(true)

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::{
     api, moment, parameters, resource,
-    shelf::{Key, until_served},
+    shelf::{Key, key, until_served},
 };
 use crate::{
     cluster::Cluster,
@@ -88,11 +88,6 @@ impl Page {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(object: &DynamicObject) -> Key {
-    let metadata = &object.metadata;
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {

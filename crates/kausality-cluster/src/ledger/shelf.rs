@@ -118,7 +118,8 @@ impl Side {
     }
 }
 
-fn key(object: &DynamicObject) -> Key {
+/// Names an entry.
+pub(super) fn key(object: &DynamicObject) -> Key {
     let metadata = &object.metadata;
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
