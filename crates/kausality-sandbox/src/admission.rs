@@ -217,7 +217,7 @@ impl Sandbox {
                 let Some(definition) = webhook.asks(attributes, object, old, labels.as_ref()) else {
                     return Ok(None);
                 };
-                let facts = Review { attributes, definition: &definition, object, old };
+                let facts = Review::new(attributes, &definition, object, old);
                 match webhook.conditions.hold(&facts) {
                     Ok(true) => {}
                     Ok(false) => return Ok(None),

@@ -29,7 +29,6 @@ mod clock;
 mod conversion;
 mod defaults;
 mod discovery;
-mod expression;
 mod identity;
 mod kinds;
 mod managed;

@@ -1,11 +1,11 @@
 //! `matchConditions` of webhooks.
 
-use std::borrow::Cow;
+use std::cell::OnceCell;
 
+use kausality_cel::{Environment, Expression, Facts, Object};
 use serde_json::{Value, json};
 
 use super::review::Attributes;
-use crate::expression::{Expression, Facts};
 use crate::kinds::Definition;
 use crate::status::Cause;
 
@@ -28,7 +28,7 @@ impl Conditions {
         let all = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
         let condition = |condition: &Value| {
             let source = condition["expression"].as_str().unwrap_or_default();
-            Condition { source: source.to_owned(), compiled: Expression::compile(source) }
+            Condition { source: source.to_owned(), compiled: compiled(source) }
         };
         Self(all.iter().map(condition).collect())
     }
@@ -40,7 +40,10 @@ impl Conditions {
     pub(super) fn hold(&self, review: &Review<'_>) -> Result<bool, String> {
         let mut errors = Vec::new();
         for Condition { source, compiled } in &self.0 {
-            let held = compiled.as_ref().map_err(Clone::clone).and_then(|compiled| compiled.holds(review));
+            let held = match compiled {
+                Ok(expression) => expression.holds(review).map_err(|failure| failure.to_string()),
+                Err(error) => Err(error.clone()),
+            };
             match held {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
@@ -55,27 +58,49 @@ impl Conditions {
     }
 }
 
-/// What conditions are about: the review that the webhook would get.
+/// An expression, or what an API server would say is wrong with it.
+fn compiled(source: &str) -> Result<Expression, String> {
+    Expression::compile(source, Environment::conditions())
+        .map_err(|fault| format!("compilation failed: ERROR: <input>:{fault}"))
+}
+
+/// What conditions are about: the review that the webhook would get, made when it is first asked about.
 pub(super) struct Review<'a> {
-    pub(super) attributes: &'a Attributes<'a>,
-    pub(super) definition: &'a Definition,
-    pub(super) object: Option<&'a Value>,
-    pub(super) old: Option<&'a Value>,
+    attributes: &'a Attributes<'a>,
+    definition: &'a Definition,
+    object: Option<&'a Value>,
+    old: Option<&'a Value>,
+    known: [OnceCell<Object>; 3],
+}
+
+impl<'a> Review<'a> {
+    pub(super) fn new(
+        attributes: &'a Attributes<'a>,
+        definition: &'a Definition,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> Self {
+        Self { attributes, definition, object, old, known: Default::default() }
+    }
+
+    fn converted(&self, object: Option<&Value>) -> Object {
+        match object {
+            None => Object::null(),
+            Some(object) => match self.attributes.converted(self.definition, object) {
+                Some(converted) => Object::of(&converted),
+                None => Object::of(object),
+            },
+        }
+    }
 }
 
 impl Facts for Review<'_> {
-    fn get(&self, name: &str) -> Cow<'_, Value> {
-        let object = match name {
-            "object" => self.object,
-            "oldObject" => self.old,
-            _ => return Cow::Owned(self.attributes.facts(self.definition)),
-        };
-        match object {
-            None => Cow::Owned(Value::Null),
-            Some(object) => match self.attributes.converted(self.definition, object) {
-                Some(converted) => Cow::Owned(converted),
-                None => Cow::Borrowed(object),
-            },
+    fn get(&self, name: &str) -> &Object {
+        let [object, old, request] = &self.known;
+        match name {
+            "object" => object.get_or_init(|| self.converted(self.object)),
+            "oldObject" => old.get_or_init(|| self.converted(self.old)),
+            _ => request.get_or_init(|| Object::of(&self.attributes.facts(self.definition))),
         }
     }
 }
@@ -122,7 +147,7 @@ pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
             let (name, source) = (text("name"), text("expression"));
             if source.trim().is_empty() {
                 causes.push(Cause::required(format!("{at}[{nth}].expression"), ""));
-            } else if let Err(error) = Expression::compile(source) {
+            } else if let Err(error) = compiled(source) {
                 causes.push(Cause::invalid(format!("{at}[{nth}].expression"), &json!(source), &error));
             }
             if name.is_empty() {
@@ -140,6 +165,8 @@ pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
     use super::*;
 
     #[test]
@@ -161,5 +188,44 @@ mod tests {
             json!(vec![json!({"name": "a", "expression": "1"}); 1]),
             &["webhooks[0].matchConditions[0].expression"],
         );
+    }
+
+    struct Known([(&'static str, Object); 3]);
+
+    impl Facts for Known {
+        fn get(&self, name: &str) -> &Object {
+            &self.0.iter().find(|(known, _)| *known == name).unwrap().1
+        }
+    }
+
+    /// What Kausality registers asks about changes of the spec and of its own annotations.
+    #[test]
+    fn the_expression_that_kausality_registers_is_understood() {
+        let registration = kausality_cluster::registration::Registration {
+            name: "x".to_owned(),
+            url: String::new(),
+            ca_pem: None,
+            kinds: Vec::new(),
+            fail_closed: true,
+            excluded_namespaces: Vec::new(),
+        };
+        let manifest = registration.manifest();
+        let source = manifest.pointer("/webhooks/0/matchConditions/0/expression").and_then(Value::as_str);
+        let expression = compiled(source.unwrap()).unwrap();
+        let check = |operation: &str, group: &str, new: Value, old: Value, expected: bool| {
+            let object = |annotations: &Value| json!({"metadata": {"annotations": annotations}, "spec": {}});
+            let request = json!({"operation": operation, "resource": {"group": group}});
+            let facts = [("object", object(&new)), ("oldObject", object(&old)), ("request", request)];
+            let known = Known(facts.map(|(name, value)| (name, Object::of(&value))));
+            assert_eq!(expression.holds(&known), Ok(expected), "{operation} {group} {new} {old}");
+        };
+        check("UPDATE", "apps", json!({"a": "1"}), json!({}), false);
+        check("UPDATE", "garden.io", json!({"a": "1"}), json!({}), true);
+        check("CREATE", "apps", json!({"a": "1"}), json!({}), true);
+        check("UPDATE", "apps", json!({"kausality.io/x": "1"}), json!({"kausality.io/x": "1"}), false);
+        check("UPDATE", "apps", json!({"kausality.io/x": "1"}), json!({}), true);
+        check("UPDATE", "apps", json!({}), json!({"kausality.io/x": "1"}), true);
+        let approvals = json!({"kausality.io/approvals": "1"});
+        check("UPDATE", "apps", json!({"kausality.io/approvals": "1", "a": "2"}), approvals, true);
     }
 }
