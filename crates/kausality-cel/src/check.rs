@@ -79,13 +79,9 @@ impl<'a> Check<'a> {
         if let Some((_, found)) = self.locals.iter().rev().find(|(known, _)| *known == name) {
             return Some(found.clone());
         }
-        match (self.environment.variable(name), name) {
-            (Some((_, found)), _) => Some(found.clone()),
-            (
-                None,
-                "bool" | "bytes" | "double" | "int" | "list" | "map" | "null_type" | "string" | "type" | "uint",
-            ) => Some(Type::Kind),
-            _ => None,
+        match self.environment.variable(name) {
+            Some((_, found)) => Some(found.clone()),
+            None => functions::is_type_name(name).then_some(Type::Kind),
         }
     }
 

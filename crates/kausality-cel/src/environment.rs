@@ -14,8 +14,8 @@ pub struct Limits {
     pub source: usize,
     /// The most parts: names, values, operators and brackets.
     pub terms: usize,
-    /// How deep parts may be within each other. A bracket counts as three, since a loop within it is made of several
-    /// parts; each operator and each field that is picked counts as one.
+    /// How deep parts may be within each other. A bracket or a conditional counts as three, since the parser needs that much
+    /// more stack for it; each operator and each field that is picked counts as one.
     pub depth: usize,
     /// The most that an evaluation may do: about one for each part that is evaluated, and one for 16 bytes of text.
     pub cost: u64,

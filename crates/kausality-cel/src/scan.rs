@@ -8,7 +8,8 @@ use std::mem;
 use crate::environment::Limits;
 use crate::fault::Fault;
 
-/// How many levels a bracket counts for: the parts that a macro such as `map` is made of.
+/// How many levels a bracket or a conditional counts for: the parts that a macro such as `map` is made of, and the
+/// stack that the parser needs.
 const BRACKET: usize = 3;
 
 /// # Errors
@@ -94,12 +95,12 @@ impl Scan {
             Token::Question if matches!(before, Token::Operator | Token::Open) => {}
             Token::Question => {
                 self.current.separate();
-                self.current.base += 1;
+                self.current.base += BRACKET;
             }
         }
         if self.open.len() * BRACKET + self.current.depth() > self.limits.depth {
             return Err(format!(
-                "the expression is nested too deeply: at most {} levels are allowed, a bracket counting as {BRACKET}",
+                "the expression is nested too deeply: at most {} levels are allowed, a bracket or conditional counting as {BRACKET}",
                 self.limits.depth
             ));
         }
@@ -262,7 +263,7 @@ mod tests {
             ("a.b == c.d && e.f == g.h", 4),
             ("f(a.b, c)", 4),
             ("f(a.b, c).d.e", 6),
-            ("a ? b : c ? d : e", 2),
+            ("a ? b : c ? d : e", 6),
             ("a.?b[?c]", 4),
             ("'((((' + r'\\' + \"\"\"(\"\"\" // ((((\n", 2),
             ("((a", 6),

@@ -12,10 +12,14 @@ pub(crate) fn is_known(name: &str) -> bool {
         || library::signatures().any(|it| !it.member && it.name == name)
 }
 
+/// Whether this is the name of a type.
+pub(crate) fn is_type_name(name: &str) -> bool {
+    crate::environment::functions().types().find_type(name).is_some()
+}
+
 /// Whether a field of something is the name of a type.
 pub(crate) fn is_type(of: &Expr, field: &str) -> bool {
-    let (Expr::Ident(of), known) = (of, crate::environment::functions().types()) else { return false };
-    known.find_type(&format!("{of}.{field}")).is_some()
+    matches!(of, Expr::Ident(of) if is_type_name(&format!("{of}.{field}")))
 }
 
 /// The type of a call.

@@ -23,12 +23,13 @@ impl Evaluation<'_> {
         }
         self.budget.charge(self.price(&call.name, &arguments))?;
         let result = match &call.how {
-            How::Member(stub) => self.member(stub, arguments)?,
+            How::Member(stub) => self.member(stub, arguments),
             _ => match environment::functions().find_overload(&call.name, &arguments) {
-                Some(function) => function(arguments)?,
-                None => return Err(no_overload(&call.name, arguments.iter().map(|it| &**it as &dyn Val))),
+                Some(function) => function(arguments),
+                None => Err(no_overload(&call.name, arguments.iter().map(|it| &**it as &dyn Val))),
             },
         };
+        let result = result.map_err(discreet)?;
         // What was made is there, and is paid for before anything is made of it.
         if result.is_owned() {
             self.budget.charge_for(&*result)?;
@@ -177,6 +178,16 @@ impl Evaluation<'_> {
         let text = text(&*of).ok_or_else(|| no_overload("matches", [&*of]))?;
         self.budget.charge(pattern.cost(text))?;
         Ok(truth(pattern.regex().is_match(text)))
+    }
+}
+
+/// Functions like to quote what they cannot read, which nobody may be meant to see.
+fn discreet(error: ExecutionError) -> ExecutionError {
+    match error {
+        ExecutionError::FunctionError { function, .. } => {
+            ExecutionError::FunctionError { function, message: "its argument is not valid".to_owned() }
+        }
+        other => other,
     }
 }
 
