@@ -87,7 +87,6 @@ impl Evaluation<'_> {
                 Ok(CowVal::Owned(self.own(self.value(body, Some(&inner))?)?))
             }
             Node::Loop(it) => self.looped(it, scope),
-            Node::Matches(of, pattern) => self.matches(of, pattern, scope),
             Node::Call(call) => self.call(call, scope),
         }
     }

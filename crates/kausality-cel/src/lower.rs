@@ -101,18 +101,13 @@ impl<'a> Lowering<'a> {
         for argument in target.into_iter().chain(&call.args) {
             arguments.push(self.node(argument)?);
         }
-        constants(&name, &call.args)?;
         let member = target.is_some();
-        if name == "matches"
-            && let Some(text) = call.args.last().and_then(literal_text)
-        {
-            // Looked at above.
-            let pattern = Pattern::new(text).map_err(|error| wrong(expression, &error))?;
-            arguments.truncate(1);
-            if let Some(of) = arguments.pop() {
-                return Ok(Node::Matches(Box::new(of), Box::new(pattern)));
-            }
-        }
+        let pattern = match (name.as_str(), member) {
+            ("matches" | "find" | "findAll", true) => pattern(call.args.first())?,
+            ("matches", false) => pattern(call.args.get(1))?,
+            _ => None,
+        };
+        times(&name, &call.args)?;
         let how = match Own::of(&name, member, arguments.len()) {
             Some(own) => How::Own(own),
             None if member => How::Member(Box::new(stub(&name, arguments.len()).ok_or_else(|| {
@@ -120,7 +115,7 @@ impl<'a> Lowering<'a> {
             })?)),
             None => How::Global,
         };
-        Ok(Node::Call(Box::new(Call { name, arguments, how })))
+        Ok(Node::Call(Box::new(Call { name, arguments, pattern, how })))
     }
 
     fn operator(
@@ -262,29 +257,20 @@ fn literal_text(of: &IdedExpr) -> Option<&str> {
     }
 }
 
-/// Whether what is constant can be read.
-fn constants(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
-    match name {
-        "matches" | "find" | "findAll" => {
-            // `findAll` may have a limit after its pattern, `matches` a text before it.
-            let Some(at) = arguments.iter().rev().find(|it| literal_text(it).is_some()) else { return Ok(()) };
-            if name == "matches" && !arguments.last().is_some_and(|last| last.id == at.id) {
-                return Ok(());
-            }
-            let pattern = literal_text(at).unwrap_or_default();
-            Pattern::new(pattern).map(|_| ()).map_err(|error| wrong(at, &error))
-        }
-        "duration" | "timestamp" => {
-            let [argument @ IdedExpr { expr: Expr::Literal(LiteralValue::String(text)), .. }] = arguments else {
-                return Ok(());
-            };
-            let given: Vec<CowVal<'_, '_>> = vec![CowVal::Borrowed(text)];
-            match environment::functions().find_overload(name, &given) {
-                Some(function) if function(given.clone()).is_err() => {
-                    Err(wrong(argument, &format!("invalid {name} argument")))
-                }
-                _ => Ok(()),
-            }
+/// A pattern, if it is constant.
+fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
+    let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else { return Ok(None) };
+    Pattern::new(text).map(Some).map_err(|error| wrong(argument, &error))
+}
+
+/// Whether durations and points in time that are constant can be read.
+fn times(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
+    let ("duration" | "timestamp", [argument]) = (name, arguments) else { return Ok(()) };
+    let Expr::Literal(LiteralValue::String(text)) = &argument.expr else { return Ok(()) };
+    let given: Vec<CowVal<'_, '_>> = vec![CowVal::Borrowed(text)];
+    match environment::functions().find_overload(name, &given) {
+        Some(function) if function(given.clone()).is_err() => {
+            Err(wrong(argument, &format!("invalid {name} argument")))
         }
         _ => Ok(()),
     }

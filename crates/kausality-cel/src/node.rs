@@ -40,8 +40,6 @@ pub(crate) enum Node {
     /// A value for the innermost name of the other.
     Bind(Box<[Node; 2]>),
     Loop(Box<Loop>),
-    /// Whether a text matches a pattern that is known.
-    Matches(Box<Node>, Box<Pattern>),
     Call(Box<Call>),
 }
 
@@ -107,6 +105,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// The target first.
     pub(crate) arguments: Vec<Node>,
+    /// The pattern among them, if it is known.
+    pub(crate) pattern: Option<Pattern>,
     pub(crate) how: How,
 }
 
@@ -126,6 +126,8 @@ pub(crate) enum Own {
     EndsWith,
     Contains,
     Matches,
+    Find,
+    FindAll,
     HasValue,
     Value,
     Or,
@@ -141,6 +143,8 @@ impl Own {
             ("endsWith", true, 2) => Some(Self::EndsWith),
             ("contains", true, 2) => Some(Self::Contains),
             ("matches", _, 2) => Some(Self::Matches),
+            ("find", true, 2) => Some(Self::Find),
+            ("findAll", true, 2 | 3) => Some(Self::FindAll),
             ("hasValue", true, 1) => Some(Self::HasValue),
             ("value", true, 1) => Some(Self::Value),
             ("or", true, 2) => Some(Self::Or),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod conformance;
+mod pairs;
 mod runaway;
 
 /// Facts that are made of JSON when they are first asked for.
@@ -130,29 +131,6 @@ fn faults_have_a_place_and_a_caret() {
     ] {
         assert_eq!(fault(source).to_string(), expected, "{source}");
     }
-}
-
-#[test]
-fn loops_of_two_variables_are_evaluated() {
-    for source in [
-        "[1, 2].all(i, v, v == i + 1)",
-        "['a', 'b'].exists(i, v, i == 1 && v == 'b')",
-        "{'a': 1, 'b': 1}.existsOne(k, v, k == 'a' && v == 1)",
-        "['a', 'b'].transformList(i, v, string(i) + v) == ['0a', '1b']",
-        "['a', 'b'].transformList(i, v, i > 0, v) == ['b']",
-        "{'b': 2, 'a': 1}.transformList(k, v, k) == ['a', 'b']",
-        "{'a': 1, 'b': 2}.transformMap(k, v, v * 2) == {'a': 2, 'b': 4}",
-        "{'a': 1, 'b': 2}.transformMap(k, v, v > 1, k) == {'b': 'b'}",
-        "['x', 'y'].transformMap(i, v, v) == {0: 'x', 1: 'y'}",
-        "{'a': 'x'}.transformMapEntry(k, v, {v: k}) == {'x': 'a'}",
-        "object.metadata.labels.all(k, v, k.startsWith('a') && v == 'web')",
-        "object.spec.template.containers.exists(i, c, object.spec.template.containers.exists(j, d, i < j && c.name < d.name))",
-    ] {
-        assert_eq!(holds(source), Ok(true), "{source}");
-    }
-    assert!(holds("['a', 'a'].transformMapEntry(i, v, {v: i}).size() == 1").is_err());
-    assert!(fault("[1].all(1, v, true)").message.contains("simple name"));
-    assert!(fault("[1].all(i, v, v == 'a')").message.contains("no matching overload"));
 }
 
 #[test]

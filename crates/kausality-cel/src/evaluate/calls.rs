@@ -9,6 +9,7 @@ use cel::{Context, ExecutionError, IdedExpr, Value};
 use super::{Evaluation, Maybe, Outcome, Scope, no_overload, truth};
 use crate::budget;
 use crate::environment;
+use crate::library::regex;
 use crate::node::{self, Call, How, Node, Own};
 use crate::pattern::Pattern;
 
@@ -69,7 +70,7 @@ impl Evaluation<'_> {
                 all + window + length(0).saturating_mul(weight(1))
             }
             // An item for each letter, or nearly so.
-            "split" | "findAll" | "find" | "charAt" | "substring" => all + bytes(0),
+            "split" | "charAt" | "substring" => all + bytes(0),
             "replace" => {
                 let times = bytes(0) / bytes(1).max(1) + 1;
                 all + made(bytes(0) + times.saturating_mul(bytes(2)))
@@ -112,13 +113,7 @@ impl Evaluation<'_> {
             (Own::Contains, [of, with]) => {
                 self.texts(call, [of, with], scope, |of, with| Ok(of.contains(with)))
             }
-            (Own::Matches, [of, with]) => self.texts(call, [of, with], scope, |of, with| {
-                self.budget.charge(Pattern::making(with))?;
-                let pattern =
-                    Pattern::made(with).map_err(|error| ExecutionError::function_error("matches", error))?;
-                self.budget.charge(pattern.cost(of))?;
-                Ok(pattern.regex().is_match(of))
-            }),
+            (Own::Matches | Own::Find | Own::FindAll, arguments) => self.searched(own, call, arguments, scope),
             (Own::HasValue, [of]) => Ok(truth(self.held(call, of, scope)?.is_some())),
             (Own::Value, [of]) => self
                 .held(call, of, scope)?
@@ -168,16 +163,50 @@ impl Evaluation<'_> {
         }
     }
 
-    pub(super) fn matches<'s>(
+    /// What is found of a pattern in a text.
+    fn searched<'s>(
         &'s self,
-        of: &'s Node,
-        pattern: &Pattern,
+        own: Own,
+        call: &'s Call,
+        arguments: &'s [Node],
         scope: Option<&'s Scope<'s>>,
     ) -> Outcome<'s> {
-        let of = self.value(of, scope)?;
-        let text = text(&*of).ok_or_else(|| no_overload("matches", [&*of]))?;
-        self.budget.charge(pattern.cost(text))?;
-        Ok(truth(pattern.regex().is_match(text)))
+        let none = || no_overload(&call.name, []);
+        let [of, with, rest @ ..] = arguments else { return Err(none()) };
+        let (of, with) = (self.value(of, scope)?, self.value(with, scope)?);
+        let (Some(of), Some(with)) = (text(&*of), text(&*with)) else {
+            return Err(no_overload(&call.name, [&*of, &*with]));
+        };
+        let made;
+        let pattern = match &call.pattern {
+            Some(pattern) => pattern,
+            None => {
+                self.budget.charge(Pattern::making(with))?;
+                made = Pattern::made(with).map_err(|error| ExecutionError::function_error(&call.name, error))?;
+                &made
+            }
+        };
+        self.budget.charge(pattern.cost(of))?;
+        match (own, rest) {
+            (Own::Matches, []) => Ok(truth(pattern.regex().is_match(of))),
+            (Own::Find, []) => {
+                self.budget.charge(budget::text(of.len()))?;
+                regex::find(pattern, of)
+            }
+            (Own::FindAll, limit) => {
+                let limit = match limit {
+                    [limit] => {
+                        let limit = self.value(limit, scope)?;
+                        *limit.downcast_ref::<CelInt>().ok_or_else(none)?.inner()
+                    }
+                    _ => -1,
+                };
+                // As many as there are letters.
+                self.budget.charge(of.len() as u64)?;
+                regex::find_all(pattern, of, limit)
+            }
+            _ => Err(none()),
+        }
     }
 }
 

@@ -91,7 +91,8 @@ impl Evaluation<'_> {
             let Some(map) = value.downcast_ref::<CelMap>() else { return Err(no_overload("_{_}", [&*value])) };
             self.budget.charge_for(map)?;
             for (key, value) in map.inner() {
-                if merged.insert(key.clone(), value.clone()).is_some() {
+                let twice = twin(key).is_some_and(|twin| merged.contains_key(&twin));
+                if merged.insert(key.clone(), value.clone()).is_some() || twice {
                     return Err(ExecutionError::function_error("transformMapEntry", "the same key twice"));
                 }
             }
@@ -144,5 +145,14 @@ impl Evaluation<'_> {
             return Err(no_overload("a loop", [&*range]));
         }
         Ok(())
+    }
+}
+
+/// The same number as a key of the other type: they are one key.
+fn twin(key: &CelMapKey<'_>) -> Option<CelMapKey<'static>> {
+    match key {
+        CelMapKey::Int(key) => u64::try_from(*key.inner()).ok().map(CelMapKey::from),
+        CelMapKey::UInt(key) => i64::try_from(*key.inner()).ok().map(CelMapKey::from),
+        _ => None,
     }
 }

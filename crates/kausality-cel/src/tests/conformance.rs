@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use cel::common::types::{
-    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelType, CelUInt,
+    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMapKey, CelNull, CelString, CelType, CelUInt,
 };
 use cel::common::value::Val;
 
