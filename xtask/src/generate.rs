@@ -9,22 +9,33 @@ const CRDS: [&str; 2] = ["deploy/crds", "deploy/chart/crds"];
 
 const HEAD: &str = "# Made by `cargo xtask generate`. Do not edit.\n";
 
+/// The policies that come with Kausality: Helm takes them from the chart alone.
+const POLICIES: (&str, &str) = ("policies", "deploy/chart/policies");
+
 /// Writes them; or only says which are out of date, and fails if any is.
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
-    let mut outdated = Vec::new();
+    let mut wanted = Vec::new();
     for (name, definition) in kausality_api::crd::all() {
         let text = format!("{HEAD}{}", serde_saphyr::to_string(&definition)?);
-        for folder in CRDS {
-            let path = Path::new(folder).join(name);
-            if fs::read_to_string(&path).is_ok_and(|there| there == text) {
-                continue;
-            }
-            if !check {
-                fs::create_dir_all(folder)?;
-                fs::write(&path, &text).with_context(|| path.display().to_string())?;
-            }
-            outdated.push(path);
+        wanted.extend(CRDS.map(|folder| (Path::new(folder).join(name), text.clone())));
+    }
+    let (from, to) = POLICIES;
+    for entry in fs::read_dir(from).context(from)? {
+        let file = entry?;
+        let text = format!("{HEAD}{}", fs::read_to_string(file.path())?);
+        wanted.push((Path::new(to).join(file.file_name()), text));
+    }
+    wanted.sort();
+    let mut outdated = Vec::new();
+    for (path, text) in wanted {
+        if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            continue;
         }
+        if !check {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(&path, &text).with_context(|| path.display().to_string())?;
+        }
+        outdated.push(path);
     }
     let mut out = std::io::stdout();
     for path in &outdated {

@@ -17,6 +17,8 @@ pub const INITIALIZED: &str = "kausality.io/initialized";
 pub const SETTLED: &str = "kausality.io/settled";
 /// The generation at which a controller last wrote status, for kinds that do not say it themselves.
 pub const OBSERVED_GENERATION: &str = "kausality.io/observedGeneration";
+/// Which rules of policies have let which child pass, where they do so for a time only.
+pub const EXCEPTED: &str = "kausality.io/exceptions";
 
 /// Drifts that may pass, a JSON list ([`crate::approval`]).
 pub const APPROVALS: &str = "kausality.io/approvals";
@@ -34,8 +36,8 @@ pub const MODE: &str = "kausality.io/mode";
 pub const TRACE_LABEL_PREFIX: &str = "kausality.io/trace-";
 
 /// Annotations that only Kausality writes.
-pub const SYSTEM: [&str; 7] =
-    [TRACE, UPDATERS, CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION];
+pub const SYSTEM: [&str; 8] =
+    [TRACE, UPDATERS, CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED];
 /// Annotations that people write, beside `trace-*`.
 pub const USER: [&str; 6] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL, MODE];
 

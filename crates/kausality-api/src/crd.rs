@@ -4,9 +4,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{GROUP, policy::MAX_NAME};
+use crate::{GROUP, exception::PolicyKind, policy::MAX_NAME};
 
 mod drift;
+mod exception;
 
 /// How many entries a list of a policy holds at most, so that the API server can bound what checking them costs.
 const MAX_ENTRIES: usize = 64;
@@ -21,6 +22,11 @@ const LABEL_KEY: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
     vec![
+        ("kausality.io_approvalpolicies.yaml", exception::definition(PolicyKind::ApprovalPolicy)),
+        (
+            "kausality.io_clusterapprovalpolicies.yaml",
+            exception::definition(PolicyKind::ClusterApprovalPolicy),
+        ),
         ("kausality.io_clusterdrifts.yaml", drift::definition(false)),
         ("kausality.io_drifts.yaml", drift::definition(true)),
         ("kausality.io_kausalities.yaml", kausality()),
@@ -226,22 +232,27 @@ fn status() -> Value {
                     },
                 },
             },
-            "conditions": {
-                "type": "array",
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-                "items": {
-                    "type": "object",
-                    "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-                    "properties": {
-                        "type": {"type": "string", "maxLength": 316},
-                        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                        "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
-                        "message": {"type": "string", "maxLength": 32768},
-                        "lastTransitionTime": {"type": "string", "format": "date-time"},
-                        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
-                    },
-                },
+            "conditions": conditions(),
+        },
+    })
+}
+
+/// Conditions, as Kubernetes writes them.
+fn conditions() -> Value {
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": {"type": "string", "maxLength": 316},
+                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+                "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+                "message": {"type": "string", "maxLength": 32768},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
+                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
             },
         },
     })

@@ -24,6 +24,7 @@ pub mod annotation;
 pub mod approval;
 pub mod crd;
 pub mod drift;
+pub mod exception;
 pub mod freeze;
 pub mod identity;
 pub mod mode;

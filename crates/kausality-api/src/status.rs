@@ -49,3 +49,36 @@ pub struct ParentKind {
     /// The plural name, by which roles know it.
     pub resource: String,
 }
+
+/// The status of an `ApprovalPolicy` or `ClusterApprovalPolicy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApprovalPolicyStatus {
+    /// The generation of the policy that the conditions speak of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Whether its rules hold, and why not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// How often its rules have matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matches: Option<u64>,
+    /// When one last did, as far as has been written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_matched: Option<Timestamp>,
+    /// What is known of each rule that has matched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleStatus>,
+}
+
+/// What is known of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleStatus {
+    /// Its place in the policy.
+    pub rule: u64,
+    /// How often it has matched.
+    pub matches: u64,
+    /// When it last did, as far as has been written.
+    pub last_matched: Timestamp,
+}

@@ -97,7 +97,8 @@ impl<'a> Check<'a> {
 
     fn call(&mut self, call: &'a CallExpr) -> Result<Type, Somewhere> {
         if call.func_name == operators::OPT_SELECT {
-            let [of, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] = call.args.as_slice() else {
+            let [of, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] = call.args.as_slice()
+            else {
                 return Err("a field is expected".to_owned().into());
             };
             let of = match self.infer(of)? {

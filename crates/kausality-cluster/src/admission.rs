@@ -75,6 +75,9 @@ impl Cluster {
             decision = decide(&review, &known.facts(&settings));
         }
         self.lately.note(&review.request, &decision);
+        if !review.request.is_dry_run() {
+            self.exceptions.note(&decision, known.now);
+        }
         for effect in &decision.effects {
             if let Effect::Report(drift) = effect {
                 self.enter(drift, &decision, until).await;

@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use kausality_core::{
     Known, KnownParent, Namespace, Questions, ScaledObject, Settings, Summary, authority::Authority,
-    policy::Policies, questions, review::Request, summary::Owner,
+    exceptions::Exceptions, policy::Policies, questions, review::Request, summary::Owner,
 };
 use kube::{
     Api, Client,
@@ -23,6 +23,7 @@ use crate::{
     authorities::Authorities,
     clock::{Clock, left_until},
     events::Events,
+    exceptions,
     feed::feed,
     grants::{Grants, missing_rule},
     index::{Index, Sight, summarise},
@@ -70,6 +71,7 @@ pub struct Cluster {
     pub(crate) spent: Spent,
     pub(crate) lately: Lately,
     pub(crate) policies: policies::Source,
+    pub(crate) exceptions: exceptions::Source,
     pub(crate) grants: Grants,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
@@ -139,6 +141,7 @@ impl Cluster {
             spent: Spent::default(),
             lately: Lately::default(),
             policies: policies::Source::default(),
+            exceptions: exceptions::Source::default(),
             grants: Grants::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
@@ -165,8 +168,22 @@ impl Cluster {
 
     /// Lets other policies hold from now on.
     pub(crate) fn set_policies(&self, policies: Policies) {
-        let settings = Settings { policies, ..Settings::clone(&self.settings()) };
-        self.settings.store(Arc::new(settings));
+        self.set(|settings| settings.policies = policies.clone());
+    }
+
+    /// Lets other exceptions hold from now on.
+    pub(crate) fn set_exceptions(&self, exceptions: Exceptions) {
+        let exceptions = Arc::new(exceptions);
+        self.set(|settings| settings.exceptions = exceptions.clone());
+    }
+
+    /// Several watches change settings, each its own part.
+    fn set(&self, change: impl Fn(&mut Settings)) {
+        self.settings.rcu(|settings| {
+            let mut settings = Settings::clone(settings);
+            change(&mut settings);
+            settings
+        });
     }
 
     /// What makes digests of Secret values differ between clusters, but not between replicas: the uid of the
@@ -280,6 +297,7 @@ impl Cluster {
         let required = self.required.read().unwrap_or_else(PoisonError::into_inner);
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         self.policies.is_synced()
+            && self.exceptions.is_synced()
             && self.namespaces.pulse.is_synced()
             && required.iter().all(|key| indexes.get(key).is_none_or(|watched| watched.index.is_synced()))
     }
@@ -300,6 +318,9 @@ impl Cluster {
             of("", "Namespace", self.namespaces.health()),
             of(kausality_api::GROUP, "Kausality", self.policies.health()),
         ];
+        let others = others.into_iter().chain(
+            self.exceptions.health().into_iter().map(|(kind, health)| of(kausality_api::GROUP, kind, health)),
+        );
         // Namespaces may own objects too, and then have an index beside.
         let others = others
             .into_iter()
@@ -451,7 +472,12 @@ impl Cluster {
             Unread::Forbidden => missing_rule(kind),
             Unread::Failed(why) => why,
         })?;
-        object.map(|object| summarise(&object, &kind.resource).map_err(|error| error.to_string())).transpose()
+        let Some(object) = object else { return Ok(None) };
+        let mut summary = summarise(&object, &kind.resource).map_err(|error| error.to_string())?;
+        if self.settings.load().exceptions.asks_for_parent() {
+            summary.whole = serde_json::to_value(object).ok().map(Arc::new);
+        }
+        Ok(Some(summary))
     }
 
     /// Reads an object where `api` says: on any connection, and, where that has died without a word, on a fresh one.

@@ -53,6 +53,13 @@ impl Events {
         Self(sender)
     }
 
+    /// Tells the author of a policy about it, some time.
+    pub(crate) fn notify(&self, notice: &Notice<'_>) {
+        if self.0.try_send(Event::about(notice)).is_err() {
+            tracing::debug!(policy = notice.name, "too many events: this one is dropped");
+        }
+    }
+
     /// Tells the parent of a drift about it, some time.
     pub(crate) fn tell(&self, drift: &Drift, denied: bool) {
         if self.0.try_send(Event::of(drift, denied)).is_err() {
@@ -61,7 +68,46 @@ impl Events {
     }
 }
 
+/// Something about a policy that its author should know.
+pub(crate) struct Notice<'a> {
+    pub kind: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub uid: &'a str,
+    pub reason: &'a str,
+    pub note: &'a str,
+}
+
 impl Event {
+    fn about(notice: &Notice<'_>) -> Self {
+        let namespace = if notice.namespace.is_empty() { "default" } else { notice.namespace };
+        let policy = event_name(notice.name);
+        // A policy that is made anew has events of its own.
+        let uid: String = notice.uid.chars().take(8).collect();
+        let name = format!("{policy}.{uid}.{}", notice.reason.to_lowercase());
+        let body = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "type": "Warning",
+            "reason": notice.reason,
+            "note": within(notice.note.to_owned(), 1000),
+            "action": "Compile",
+            "reportingController": "kausality.io/webhook",
+            "reportingInstance": "kausality-webhook",
+            "regarding": ObjectReference {
+                api_version: Some(kausality_api::API_VERSION.to_owned()),
+                kind: Some(notice.kind.to_owned()),
+                name: Some(notice.name.to_owned()),
+                namespace: Some(notice.namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+                uid: Some(notice.uid.to_owned()),
+                ..ObjectReference::default()
+            },
+        });
+        let parent = format!("{namespace}/{}/{policy}", notice.kind);
+        Self { namespace: namespace.to_owned(), parent, name, body }
+    }
+
     fn of(drift: &Drift, denied: bool) -> Self {
         let spec = &drift.report.spec;
         let (reason, done) = match (denied, spec.request.operation.as_str()) {

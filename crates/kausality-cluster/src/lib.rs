@@ -19,6 +19,7 @@ mod clock;
 mod cluster;
 mod effects;
 mod events;
+pub mod exceptions;
 mod feed;
 mod grants;
 mod index;

@@ -17,7 +17,7 @@ use kube::{Api, core::DynamicObject};
 use crate::{
     cluster::Cluster,
     feed::{Mirror, feed},
-    kinds::UnknownKind,
+    kinds::{Kind, UnknownKind},
     pulse::{Health, Pulse},
 };
 
@@ -50,22 +50,27 @@ impl Source {
 /// Keeps the cluster's policies up to date, for ever. Where the kind is not served there are none; policies from
 /// elsewhere (`fixed`) always hold.
 pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Kausality>) {
-    let kind = loop {
-        match cluster.kinds.of_resource(GROUP, "kausalities").await {
-            Ok(kind) => break kind,
-            Err(UnknownKind::NotServed(_)) => {
-                cluster.policies.absent.store(true, Ordering::Relaxed);
-                tokio::time::sleep(LOOK).await;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "policies cannot be looked for");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
-    };
+    let kind = served(&cluster, "kausalities", &cluster.policies.absent).await;
     let api: Api<DynamicObject> = Api::all_with(cluster.fresh.clone(), &kind.resource);
     let book = Book { cluster: &cluster, fixed, pages: Mutex::default() };
     feed(api, "policies", &cluster.policies.pulse, &book).await;
+}
+
+/// One of our kinds, once it is served; until then `absent` says that there are certainly no objects of it.
+pub(crate) async fn served(cluster: &Cluster, plural: &str, absent: &AtomicBool) -> Arc<Kind> {
+    loop {
+        match cluster.kinds.of_resource(GROUP, plural).await {
+            Ok(kind) => return kind,
+            Err(UnknownKind::NotServed(_)) => {
+                absent.store(true, Ordering::Relaxed);
+                tokio::time::sleep(LOOK).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, plural, "policies cannot be looked for");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
 }
 
 /// All policies, written into the cluster's settings whenever one changes.

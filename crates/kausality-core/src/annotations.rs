@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kausality_api::{
     annotation::{
-        self, APPROVALS, CONTROLLERS, MODE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS, SETTLED, SNOOZE,
-        SNOOZE_UNTIL, TRACE, UPDATERS, owner,
+        self, APPROVALS, CONTROLLERS, EXCEPTED, MODE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS, SETTLED,
+        SNOOZE, SNOOZE_UNTIL, TRACE, UPDATERS, owner,
     },
     approval::{Approval, Entries, Entry, Rejection},
     identity::{Hashes, UserHash},
@@ -14,6 +14,7 @@ use kausality_api::{
 };
 
 use crate::{
+    exceptions,
     intent::IntentHash,
     phase as lifecycle,
     review::{Annotations, Object, Request},
@@ -151,6 +152,11 @@ pub(crate) fn prune(wanted: &mut Wanted, generation: Option<i64>) {
 pub(crate) fn restamp(wanted: &mut Wanted, from: i64, to: i64) {
     rewrite::<Approval>(wanted, APPROVALS, |entries| entries.restamped(from, to).map(Some));
     rewrite::<Rejection>(wanted, REJECTIONS, |entries| entries.restamped(from, to).map(Some));
+    if let Some(uses) = wanted.get_mut(EXCEPTED)
+        && let Some(restamped) = exceptions::restamp(uses, from, to)
+    {
+        *uses = restamped;
+    }
 }
 
 fn rewrite<T: Entry>(

@@ -64,6 +64,11 @@ pub(crate) fn rejected(parent: &ObjectId, child: &ObjectId, reason: &str) -> Str
     format!("kausality: drift of {child}, a child of {parent}, is {reason}")
 }
 
+pub(crate) fn denied(parent: &ObjectId, child: &ObjectId, reason: &str) -> String {
+    let reason = shorten(reason, MAX_QUOTE);
+    format!("kausality: this change of {child}, a child of {parent}, is {reason}")
+}
+
 pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> String {
     let user = &drift.report.spec.request.user;
     let verb = match drift.report.spec.request.operation.as_str() {

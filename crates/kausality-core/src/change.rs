@@ -67,6 +67,26 @@ impl<'a> Change<'a> {
         })
     }
 
+    /// The objects, in full.
+    pub(crate) fn values(&self) -> &Values {
+        &self.read().0
+    }
+
+    /// The request without its objects.
+    pub(crate) fn request(&self) -> serde_json::Value {
+        self.review.request_alone()
+    }
+
+    /// What is wanted of the object, as JSON without blanks and with sorted keys; nothing, if it is to go.
+    pub(crate) fn wanted(&self) -> Option<String> {
+        let object = self.values().object.as_ref()?.as_object()?;
+        let wanted: serde_json::Map<_, _> = (object.iter())
+            .filter(|(key, _)| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        Some(serde_json::Value::Object(wanted).to_string())
+    }
+
     /// The fields that change.
     pub(crate) fn diff(&self) -> &Diff {
         &self.read().1

@@ -11,8 +11,8 @@ use kausality_api::{
 };
 
 use crate::{
-    actor::Actor, cause::Cause, change::Drift, class::Class, explain::Explanation, gate::Resolution,
-    patch::Patch, settle::Settled, status::Reading, summary::ObjectId,
+    actor::Actor, cause::Cause, change::Drift, class::Class, exceptions::Ruled, explain::Explanation,
+    gate::Resolution, patch::Patch, settle::Settled, status::Reading, summary::ObjectId,
 };
 
 /// A decision, with everything that follows from it.
@@ -32,6 +32,8 @@ pub struct Decision {
     pub mode: Option<Mode>,
     /// How the gates resolved it.
     pub resolution: Resolution,
+    /// Rules of policies that matched, and are only tried.
+    pub tried: Vec<Ruled>,
     /// The answer.
     pub verdict: Verdict,
     /// Changes of annotations.
@@ -60,6 +62,7 @@ impl Decision {
             cause: None,
             mode: None,
             resolution: Resolution::Passed,
+            tried: Vec::new(),
             verdict: Verdict::Allow,
             patch: Patch::default(),
             warnings: Vec::new(),
@@ -68,6 +71,15 @@ impl Decision {
             trace: None,
             explanation: Explanation::default(),
         }
+    }
+
+    /// The rules of policies that matched: the one that it was decided by, and those that are only tried.
+    pub fn matched(&self) -> impl Iterator<Item = &Ruled> {
+        let decided = match &self.resolution {
+            Resolution::Ruled(ruled) | Resolution::Denied(ruled) => Some(ruled),
+            _ => None,
+        };
+        decided.into_iter().chain(&self.tried)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kausality_api::{
-    annotation::{APPROVALS, REJECTIONS, SETTLED},
+    annotation::{APPROVALS, EXCEPTED, REJECTIONS, SETTLED},
     approval::{Approval, Entries},
 };
 
@@ -11,29 +11,54 @@ use crate::{
     annotations::{self, Wanted},
     child::{self, Child},
     decision::Effect,
+    exceptions::{self, Ruled},
     gate::Used,
-    summary::Summary,
+    summary::{ObjectId, Summary},
 };
 
-/// Takes a used approval off the parent. Where that write itself bumps the generation, the entries that
-/// are left go along.
+/// Takes a used approval off the parent.
 pub(crate) fn consume(parent: &Summary, used: &Used) -> Effect {
-    let mut wanted: Wanted = (parent.annotations())
-        .filter(|(key, _)| [APPROVALS, REJECTIONS].contains(key))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
     let left =
         parent.annotation(APPROVALS).map(Entries::<Approval>::decode).and_then(|it| it.without(used.place));
+    spend(parent, used.approval.clone(), APPROVALS, left)
+}
+
+/// Records on the parent that a rule has let this child pass, unless it always does.
+pub(crate) fn record_use(parent: &Summary, child: &ObjectId, ruled: &Ruled) -> Option<Effect> {
+    let record = exceptions::used(ruled, child, parent)?;
+    let approval = Approval {
+        api_version: child.api_version.clone(),
+        kind: child.kind.clone(),
+        name: child.name.clone(),
+        generation: parent.generation,
+        mode: ruled.mode,
+        diff: None,
+        fields: Vec::new(),
+        expires: None,
+        by: Some(format!("{} rules[{}]", ruled.policy, ruled.rule)),
+        reason: ruled.reason.clone(),
+    };
+    Some(spend(parent, approval, EXCEPTED, Some(record)))
+}
+
+/// Writes what is left of an approval to the parent. Where that write itself bumps the generation, the entries that are
+/// left go along.
+fn spend(parent: &Summary, approval: Approval, key: &str, left: Option<String>) -> Effect {
+    const BOUND: [&str; 3] = [APPROVALS, REJECTIONS, EXCEPTED];
+    let mut wanted: Wanted = (parent.annotations())
+        .filter(|(key, _)| BOUND.contains(key))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
     match left {
-        Some(left) => wanted.insert(APPROVALS.to_owned(), left),
-        None => wanted.remove(APPROVALS),
+        Some(left) => wanted.insert(key.to_owned(), left),
+        None => wanted.remove(key),
     };
     if let (true, Some(generation)) =
         (child::annotations_bump_generation(parent.id.group(), &parent.id.kind), parent.generation)
     {
         annotations::restamp(&mut wanted, generation, generation.saturating_add(1));
     }
-    let annotations = [APPROVALS, REJECTIONS]
+    let annotations = BOUND
         .into_iter()
         .filter(|key| parent.annotation(key) != wanted.get(*key).map(String::as_str))
         .map(|key| (key.to_owned(), wanted.get(key).cloned()))
@@ -42,7 +67,7 @@ pub(crate) fn consume(parent: &Summary, used: &Used) -> Effect {
         parent: parent.id.clone(),
         uid: parent.uid.clone(),
         resource_version: parent.resource_version.clone(),
-        approval: Box::new(used.approval.clone()),
+        approval: Box::new(approval),
         annotations,
     }
 }

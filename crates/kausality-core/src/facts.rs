@@ -9,6 +9,7 @@ use crate::{
     annotations,
     authority::{self, Authority, Authorization},
     class::Class,
+    exceptions::Exceptions,
     policy::Policies,
     review::Request,
     summary::{ObjectId, Owner, Summary},
@@ -23,6 +24,8 @@ pub struct Settings {
     pub default_mode: Mode,
     /// The `Kausality` policies.
     pub policies: Policies,
+    /// The rules of `ApprovalPolicy` and `ClusterApprovalPolicy`.
+    pub exceptions: Arc<Exceptions>,
     /// Goes into the digests that stand for Secret values.
     pub salt: Vec<u8>,
     /// Who may decide about drifts.
@@ -42,7 +45,7 @@ pub struct Facts<'a> {
     pub scaled: Option<Result<&'a Summary, String>>,
     /// The namespace of the object that is written.
     pub namespace: Option<&'a Namespace>,
-    /// A policy that lets this drift pass.
+    /// What else lets this drift pass.
     pub exception: Option<Exception>,
     /// Whether whoever sends the request may decide about drifts.
     pub authority: Authority,
@@ -104,7 +107,7 @@ pub struct Known {
     pub scaled: Option<Result<Arc<Summary>, String>>,
     /// The namespace of the object that is written.
     pub namespace: Option<Arc<Namespace>>,
-    /// A policy that lets this drift pass.
+    /// What else lets this drift pass.
     pub exception: Option<Exception>,
     /// Whether whoever sends the request may decide about drifts.
     pub authority: Authority,
@@ -158,11 +161,9 @@ pub struct Namespace {
     pub mode: Option<String>,
 }
 
-/// A policy that lets a drift pass.
+/// What lets a drift pass beside approvals and policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exception {
-    /// A rule of an `ApprovalPolicy` or `ClusterApprovalPolicy`, as `Kind/name`.
-    Approval(String),
     /// An active `UpgradeAllowance`, as `Kind/name`.
     Upgrade(String),
     /// An approval for once that has been used up for this very change, which comes again since it has not happened.

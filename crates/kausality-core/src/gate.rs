@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS},
     approval::{Approval, Entries, Entry, Rejection},
+    exception::Action,
     freeze::Frozen,
     mode::Mode,
     text::shorten,
@@ -17,6 +18,7 @@ use crate::{
     change::Change,
     child::Child,
     entries::{self, Subject},
+    exceptions::{Asked, Exceptions, Findings, Ruled},
     explain::{Explanation, Rule},
     facts::Exception,
     summary::Summary,
@@ -39,7 +41,11 @@ pub enum Resolution {
     Rejected,
     /// An approval matched.
     Approved(Used),
-    /// A policy lets it pass.
+    /// A rule of a policy lets it pass.
+    Ruled(Ruled),
+    /// A rule of a policy forbids it.
+    Denied(Ruled),
+    /// Something else lets it pass.
     Excepted(Exception),
     /// A drift that nothing lets pass, in log mode.
     Logged,
@@ -69,7 +75,8 @@ impl Resolution {
             Self::Frozen => "frozen",
             Self::Rejected => "rejected",
             Self::Approved(_) => "approved",
-            Self::Excepted(Exception::Approval(_)) => "policy",
+            Self::Ruled(_) => "policy",
+            Self::Denied(_) => "denied",
             Self::Excepted(Exception::Upgrade(_)) => "upgrade",
             Self::Excepted(Exception::Used(_)) => "approved",
             Self::Logged => "logged",
@@ -84,7 +91,13 @@ impl Resolution {
         match self {
             Self::Approved(Used { approval, .. }) => Some(hop(approval)),
             Self::Excepted(Exception::Used(approval)) => Some(hop(approval)),
-            Self::Excepted(Exception::Approval(policy) | Exception::Upgrade(policy)) => {
+            Self::Ruled(ruled) => Some(HopApproval {
+                mode: Some(ruled.mode),
+                policy: Some(ruled.policy.clone()),
+                by: None,
+                reason: ruled.reason.clone(),
+            }),
+            Self::Excepted(Exception::Upgrade(policy)) => {
                 Some(HopApproval { mode: None, policy: Some(policy.clone()), by: None, reason: None })
             }
             _ => None,
@@ -113,6 +126,8 @@ pub(crate) struct Passage<'a> {
     pub parent: &'a Summary,
     pub child: &'a Child<'a>,
     pub change: &'a Change<'a>,
+    pub exceptions: &'a Exceptions,
+    pub asked: &'a Asked<'a>,
     pub exception: Option<&'a Exception>,
     pub mode: Mode,
     /// Where the mode comes from, for people.
@@ -127,11 +142,13 @@ pub(crate) struct Outcome {
     pub reason: String,
     /// Annotations that could not be understood.
     pub faults: Vec<String>,
+    /// Rules of policies that are only tried, and matched.
+    pub tried: Vec<Ruled>,
 }
 
 impl Outcome {
     fn of(resolution: Resolution) -> Self {
-        Self { resolution, reason: String::new(), faults: Vec::new() }
+        Self { resolution, reason: String::new(), faults: Vec::new(), tried: Vec::new() }
     }
 }
 
@@ -145,14 +162,25 @@ impl Passage<'_> {
         if let Some(outcome) = self.freeze(explanation) {
             return outcome;
         }
-        if self.cause != Cause::Drift {
-            explanation.decided_by(Rule::Cause);
-            return Outcome::of(Resolution::Passed);
-        }
-        if let Some(outcome) = self.rejection(explanation) {
+        let denied = self.exceptions.look(Action::Deny, self.asked);
+        let mut tried = denied.tried.clone();
+        if let Some(outcome) = self.denial(denied, explanation) {
             return outcome;
         }
+        if self.cause != Cause::Drift {
+            explanation.decided_by(Rule::Cause);
+            return Outcome { tried, ..Outcome::of(Resolution::Passed) };
+        }
+        if let Some(outcome) = self.rejection(explanation) {
+            return Outcome { tried, ..outcome };
+        }
         let mut outcome = self.approval(explanation);
+        if outcome.resolution == Resolution::Passed {
+            let findings = self.exceptions.look(Action::Allow, self.asked);
+            tried.extend(findings.tried.iter().cloned());
+            outcome.resolution = self.policy(findings, explanation);
+        }
+        outcome.tried = tried;
         if outcome.resolution == Resolution::Passed {
             outcome.resolution = self.exception(explanation).unwrap_or_else(|| {
                 explanation.saw(Rule::Mode, format!("{} (from {})", self.mode, self.mode_from));
@@ -181,7 +209,7 @@ impl Passage<'_> {
         };
         explanation.saw(Rule::Freeze, format!("the parent is frozen {reason}"));
         explanation.decided_by(Rule::Freeze);
-        Some(Outcome { resolution: Resolution::Frozen, reason, faults })
+        Some(Outcome { reason, faults, ..Outcome::of(Resolution::Frozen) })
     }
 
     fn rejection(&self, explanation: &mut Explanation) -> Option<Outcome> {
@@ -214,7 +242,7 @@ impl Passage<'_> {
         };
         explanation.saw_by(Rule::Rejection, reason.clone(), evidence);
         explanation.decided_by(Rule::Rejection);
-        Some(Outcome { resolution: Resolution::Rejected, reason, faults })
+        Some(Outcome { reason, faults, ..Outcome::of(Resolution::Rejected) })
     }
 
     fn approval(&self, explanation: &mut Explanation) -> Outcome {
@@ -255,26 +283,45 @@ impl Passage<'_> {
         }
     }
 
+    /// A rule that forbids the change. It is an order, as a rejection is, and holds in log mode too.
+    fn denial(&self, findings: Findings, explanation: &mut Explanation) -> Option<Outcome> {
+        let Findings { ruled, tried, evidence } = findings;
+        let Some(ruled) = ruled else {
+            if !evidence.is_empty() {
+                explanation.saw_by(Rule::Policy, "none denies it", evidence);
+            }
+            return None;
+        };
+        let reason = format!("denied by {ruled}");
+        explanation.saw_by(Rule::Policy, reason.clone(), evidence);
+        explanation.decided_by(Rule::Policy);
+        Some(Outcome { reason, tried, ..Outcome::of(Resolution::Denied(ruled)) })
+    }
+
+    /// A rule that lets the change pass.
+    fn policy(&self, findings: Findings, explanation: &mut Explanation) -> Resolution {
+        let Some(ruled) = findings.ruled else {
+            explanation.saw_by(Rule::Policy, "none lets it pass", findings.evidence);
+            return Resolution::Passed;
+        };
+        let finding = format!("{ruled} lets it pass (mode {})", ruled.mode.as_str());
+        explanation.saw_by(Rule::Policy, finding, findings.evidence);
+        explanation.decided_by(Rule::Policy);
+        Resolution::Ruled(ruled)
+    }
+
     fn exception(&self, explanation: &mut Explanation) -> Option<Resolution> {
         if let Some(Exception::Used(_)) = self.exception {
             explanation.saw(Rule::Approval, "one was used up for this very change a moment ago");
             explanation.decided_by(Rule::Approval);
             return self.exception.cloned().map(Resolution::Excepted);
         }
-        let (policy, upgrade) = match self.exception {
-            Some(Exception::Approval(name)) => (Some(name), None),
-            Some(Exception::Upgrade(name)) => (None, Some(name)),
-            Some(Exception::Used(_)) | None => (None, None),
-        };
-        for (rule, name) in [(Rule::Policy, policy), (Rule::Upgrade, upgrade)] {
-            match name {
-                Some(name) => {
-                    explanation.saw(rule, format!("{name} lets it pass"));
-                    explanation.decided_by(rule);
-                    break;
-                }
-                None => explanation.saw(rule, "none matches"),
+        match self.exception {
+            Some(Exception::Upgrade(name)) => {
+                explanation.saw(Rule::Upgrade, format!("{name} lets it pass"));
+                explanation.decided_by(Rule::Upgrade);
             }
+            _ => explanation.saw(Rule::Upgrade, "none is under way"),
         }
         self.exception.cloned().map(Resolution::Excepted)
     }

@@ -87,7 +87,7 @@ fn lean(object: &Value) -> Value {
 #[must_use]
 pub fn state(resolution: &Resolution) -> DriftState {
     match resolution {
-        Resolution::Rejected => DriftState::Rejected,
+        Resolution::Rejected | Resolution::Denied(_) => DriftState::Rejected,
         Resolution::Logged => DriftState::Passed,
         _ => DriftState::Blocked,
     }

@@ -20,7 +20,7 @@
 //! | who acts? | [`actor`], [`managers`] |
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
-//! | may it happen? | [`gate`], [`policy`], [`authority`] |
+//! | may it happen? | [`gate`], [`policy`], [`exceptions`], [`authority`] |
 //! | what follows? | [`decision`], [`patch`], [`ledger`], [`standing`], [`explain`] |
 //!
 //! ```
@@ -53,6 +53,7 @@ mod decide;
 pub mod decision;
 mod effect;
 mod entries;
+pub mod exceptions;
 pub mod explain;
 mod facts;
 pub mod gate;

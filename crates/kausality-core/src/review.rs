@@ -92,6 +92,24 @@ impl<'a> Review<'a> {
     }
 }
 
+impl Review<'_> {
+    /// The request as it was sent, without its objects.
+    #[must_use]
+    pub fn request_alone(&self) -> serde_json::Value {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            request: std::collections::BTreeMap<String, &'a RawValue>,
+        }
+        let whole = serde_json::from_str::<Whole<'_>>(self.text).ok();
+        let fields = whole.map(|whole| whole.request).unwrap_or_default().into_iter();
+        fields
+            .filter(|(key, _)| key != "object" && key != "oldObject")
+            .filter_map(|(key, raw)| Some((key, serde_json::from_str::<serde_json::Value>(raw.get()).ok()?)))
+            .collect()
+    }
+}
+
 /// The objects of a request as whole values.
 #[derive(Debug, Default, Deserialize)]
 pub struct Values {

@@ -2,10 +2,10 @@
 
 mod compact;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kausality_api::{annotation, identity::Hashes, selector::Labels};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     intent::IntentHash,
@@ -98,6 +98,8 @@ pub struct Summary {
     pub status_managers: Vec<String>,
     /// Its own controlling owner.
     pub owner: Option<Owner>,
+    /// All of it, where it was read live and a policy may ask for it.
+    pub whole: Option<Arc<Value>>,
     annotations: BTreeMap<String, String>,
     /// Its labels, unread: they matter only where it is scaled.
     labels: Option<Box<str>>,
@@ -129,6 +131,7 @@ impl Summary {
             status: object.reading_with(status),
             status_managers: managers::of_status(metadata),
             owner: metadata.owner.as_ref().map(Owner::from),
+            whole: None,
             annotations: (metadata.annotations.ours())
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .collect(),

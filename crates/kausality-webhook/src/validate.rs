@@ -5,7 +5,8 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use kausality_api::policy::Kausality;
+use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
+use kausality_core::exceptions;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,8 +44,17 @@ fn fault(object: Value) -> Option<String> {
     if object.is_null() {
         return None;
     }
-    match serde_json::from_value::<Kausality>(object) {
-        Ok(policy) => policy.fault(),
+    if object["kind"] == "Kausality" {
+        return match serde_json::from_value::<Kausality>(object) {
+            Ok(policy) => policy.fault(),
+            Err(error) => Some(error.to_string()),
+        };
+    }
+    match serde_json::from_value::<ApprovalPolicy>(object).map(|policy| exceptions::check(&policy)) {
+        Ok(checked) => {
+            let faults = checked.err()?;
+            Some(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        }
         Err(error) => Some(error.to_string()),
     }
 }
@@ -88,5 +98,24 @@ mod tests {
             Some("spec.namespaces.selector.matchLabels"),
         );
         assert_eq!(fault(Value::Null), None);
+    }
+
+    #[test]
+    fn a_fault_of_an_approval_policy_is_shown_where_it_is() {
+        let policy = |rule: Value| {
+            json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+                "metadata": {"name": "p", "uid": "u"}, "spec": {"rules": [rule]}, "status": {}})
+        };
+        let mut rule =
+            json!({"apiVersion": "v1", "kind": "Pod", "subjects": [{"kind": "User", "name": "a"}]});
+        assert_eq!(fault(policy(rule.clone())), None);
+        rule["match"] = json!({"cel": "object.spec.replicas > 'x'.size(", "regexp": "["});
+        let found = fault(policy(rule.clone())).unwrap();
+        assert!(
+            found.contains("spec.rules[0].match.cel: ") && found.contains("spec.rules[0].match.regexp: "),
+            "{found}"
+        );
+        rule["matches"] = json!({});
+        assert!(fault(policy(rule)).unwrap().contains("matches"));
     }
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kausality_api::mode::Mode;
-use kausality_cluster::{Clock, Cluster, ledger, policies, registration::WEBHOOK};
+use kausality_cluster::{Clock, Cluster, exceptions, ledger, policies, registration::WEBHOOK};
 use kausality_core::{Decision, Settings, decision::Verdict};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
 use kausality_webhook::Bytes;
@@ -94,6 +94,7 @@ async fn cluster(client: &Client, fresh: Client, default_mode: Mode) -> Result<A
     define(client).await?;
     let cluster = Cluster::new(client.clone(), fresh, settings, Clock::default());
     tokio::spawn(policies::follow(cluster.clone(), Vec::new()));
+    tokio::spawn(exceptions::follow(cluster.clone(), Vec::new()));
     tokio::spawn(cluster.clone().record());
     tokio::spawn(cluster.clone().keep_ledger());
     tokio::spawn(ledger::keep::keep(cluster.clone()));

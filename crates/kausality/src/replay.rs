@@ -4,6 +4,7 @@ use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kausality_api::text::plain;
-use kausality_core::{Settings, cause::Cause, policy::Policies, review::BadReview};
+use kausality_core::{Settings, cause::Cause, exceptions::Exceptions, policy::Policies, review::BadReview};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,6 +31,7 @@ mod world;
 use audit::Told;
 use engine::{Engine, Judged, Source};
 use input::Input;
+use policies::Loaded;
 use row::Row;
 use summary::Summary;
 use table::Table;
@@ -69,7 +71,7 @@ pub struct Recording {
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     mode: ModeArgument,
 
-    /// A file of Kausality policies, YAML or JSON; may be given more than once
+    /// A file of policies (Kausality, ApprovalPolicy, ClusterApprovalPolicy), YAML or JSON; may be given more than once
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
 }
@@ -102,9 +104,11 @@ enum FailOn {
 
 impl Recording {
     fn settings(&self) -> Result<Settings> {
+        let Loaded { policies, exceptions } = policies::load(&self.policy)?;
         Ok(Settings {
             default_mode: self.mode.into(),
-            policies: Policies::new(policies::load(&self.policy)?),
+            policies: Policies::new(policies),
+            exceptions: Arc::new(Exceptions::new(&exceptions)),
             ..Settings::default()
         })
     }
@@ -193,7 +197,7 @@ impl Replay {
     }
 
     fn print(&self, mut out: impl Write) -> Result<ExitCode> {
-        let mut summary = Summary::default();
+        let mut summary = Summary::of(&self.recording.settings()?.exceptions);
         let mut table = Table::new(self.recording.is_several());
         // Who watches sees every row at once; so does who feeds us by hand.
         let live = io::stdout().is_terminal() || self.recording.has_stdin();

@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use kausality_cluster::{Clock, Cluster, ledger, policies, registration::Registration};
-use kausality_core::{Settings, authority::Authorization, policy::Policies};
+use kausality_cluster::{Clock, Cluster, exceptions, ledger, policies, registration::Registration};
+use kausality_core::{Settings, authority::Authorization, exceptions::Exceptions, policy::Policies};
 use kausality_webhook::{
     Admission, BadReview, Bytes, Certificates, Config, Metrics, Probes, Reply, Server, Subject,
 };
@@ -22,7 +22,7 @@ use crate::{
     connect::Connection,
     mode::ModeArgument,
     reach::{NOT_REACHED, WHO, reach},
-    replay::policies as policy_files,
+    replay::policies::{self as policy_files, Loaded},
 };
 
 mod health;
@@ -70,7 +70,7 @@ pub struct Webhook {
     #[arg(long, value_enum, default_value_t)]
     approval_authorization: ApprovalAuthorization,
 
-    /// A file of Kausality policies, YAML or JSON, that hold beside those of the cluster
+    /// A file of policies, YAML or JSON, that hold beside those of the cluster
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
 
@@ -151,7 +151,7 @@ impl Webhook {
 
     async fn serve(&self) -> Result<ExitCode> {
         let (client, fresh) = self.connection.clients("webhook").await?;
-        let fixed = policy_files::load(&self.policy)?;
+        let Loaded { policies: fixed, exceptions: excepted } = policy_files::load(&self.policy)?;
         let certificates = self.certificates()?;
         let Some((own_user, salt)) = self.introduce(&client).await? else { return Ok(ExitCode::SUCCESS) };
         tracing::info!(own_user, "connected");
@@ -159,6 +159,7 @@ impl Webhook {
             own_users: [own_user].into(),
             default_mode: self.default_mode.into(),
             policies: Policies::new(fixed.clone()),
+            exceptions: Arc::new(Exceptions::new(&excepted)),
             salt,
             authorization: self.approval_authorization.into(),
         };
@@ -171,6 +172,7 @@ impl Webhook {
         let Some(kinds) = kinds.await? else { return Ok(ExitCode::SUCCESS) };
         kinds.iter().for_each(|kind| resources.require(kind));
         tokio::spawn(policies::follow(cluster.clone(), fixed));
+        tokio::spawn(exceptions::follow(cluster.clone(), excepted));
         tokio::spawn(cluster.clone().record());
         tokio::spawn(cluster.clone().keep_ledger());
 

@@ -113,7 +113,13 @@ fn load(folder: &Path) -> Vec<Scenario> {
     let filter = std::env::var("KAUSALITY_SCENARIO").unwrap_or_default();
     let mut scenarios: Vec<Scenario> = Vec::new();
     for (file, text) in yaml_files(folder) {
-        let scenario: Scenario = yaml(&file, &text);
+        let mut scenario: Scenario = yaml(&file, &text);
+        let policies: Vec<Value> = scenario
+            .policies
+            .iter()
+            .map(|name| curated(&folder.join("../policies"), name, &scenario.name))
+            .collect();
+        scenario.before.extend(policies);
         if let Some(fault) = scenario.fault(&file) {
             panic!("scenarios/{file}: {fault}");
         }
@@ -122,6 +128,18 @@ fn load(folder: &Path) -> Vec<Scenario> {
     scenarios.retain(|scenario| scenario.name.contains(&filter));
     assert!(!scenarios.is_empty(), "no scenario matches {filter:?}");
     scenarios
+}
+
+/// A step that creates one of the policies that come with Kausality, for one namespace.
+fn curated(folder: &Path, name: &str, namespace: &str) -> Value {
+    let file = format!("{name}.yaml");
+    let text = fs::read_to_string(folder.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut policy: Value = yaml(&file, &text);
+    policy["metadata"]["name"] = format!("{namespace}-{name}").into();
+    for rule in policy["spec"]["rules"].as_array_mut().unwrap() {
+        rule["namespace"] = namespace.into();
+    }
+    json!({"as": "alice", "create": policy, "expect": "allowed"})
 }
 
 fn yaml_files(folder: &Path) -> Vec<(String, String)> {

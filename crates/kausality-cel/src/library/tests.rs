@@ -29,7 +29,8 @@ pub(super) fn hold(sources: &[&str]) {
 #[track_caller]
 pub(super) fn fail(cases: &[(&str, &str)]) {
     let wrong = cases.iter().map(|(source, words)| (source, words, evaluate(source)));
-    let wrong = wrong.filter(|(_, words, result)| !result.as_ref().is_err_and(|error| error.contains(**words)));
+    let wrong =
+        wrong.filter(|(_, words, result)| !result.as_ref().is_err_and(|error| error.contains(**words)));
     let wrong: Vec<_> = wrong.collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -100,9 +100,8 @@ fn query(query: &str) -> CelMap<'static> {
             }
         }
     }
-    let entry = |(key, values)| {
-        (CelMapKey::String(CelString::from(key)), Box::new(strings(values)) as Box<dyn Val>)
-    };
+    let entry =
+        |(key, values)| (CelMapKey::String(CelString::from(key)), Box::new(strings(values)) as Box<dyn Val>);
     crate::object::map(parameters.into_iter().map(entry))
 }
 

@@ -114,7 +114,7 @@ pub(super) fn of_policies(place: &Place) -> Value {
     json!({
         "name": webhook_name("policies"),
         "clientConfig": client(place, "/validate"),
-        "rules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["kausalities"],
+        "rules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["approvalpolicies", "clusterapprovalpolicies", "kausalities"],
             "operations": ["CREATE", "UPDATE"], "scope": "*"}],
         "namespaceSelector": {},
         "objectSelector": {},

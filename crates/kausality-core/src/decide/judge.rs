@@ -20,6 +20,7 @@ use crate::{
     class::Class,
     decision::{Denial, Effect, Verdict},
     effect,
+    exceptions::{Asked, Known},
     explain::Rule,
     facts::{Facts, Parent},
     gate::{Passage, Resolution},
@@ -86,7 +87,19 @@ impl Draft {
         };
         if let Some((summary, resource)) = judged {
             self.find_cause(summary, resource, facts);
-            self.ask_gates(summary, &child, &change, (chosen.mode, &chosen.from), facts);
+            if let Some(cause) = self.decision.cause {
+                let asked = Asked {
+                    cause,
+                    child: &child.id,
+                    parent: summary,
+                    namespace: facts.namespace,
+                    request,
+                    change: &change,
+                    now: facts.now,
+                    known: Known::default(),
+                };
+                self.ask_gates(&asked, &child, (chosen.mode, &chosen.from), facts);
+            }
         }
         if self.decision.verdict.is_allowed() {
             self.record(request, &child, user, judged.map(|(summary, _)| summary), facts);
@@ -178,18 +191,19 @@ impl Draft {
 
     fn ask_gates(
         &mut self,
-        parent: &Summary,
+        asked: &Asked<'_>,
         child: &Child<'_>,
-        change: &Change<'_>,
         (mode, mode_from): (Mode, &str),
         facts: &Facts<'_>,
     ) {
-        let Some(cause) = self.decision.cause else { return };
+        let (parent, change) = (asked.parent, asked.change);
         let passage = Passage {
-            cause,
+            cause: asked.cause,
             parent,
             child,
             change,
+            exceptions: &facts.settings.exceptions,
+            asked,
             exception: facts.exception.as_ref(),
             mode,
             mode_from,
@@ -198,6 +212,7 @@ impl Draft {
         let outcome = passage.ask(&mut self.decision.explanation);
         outcome.faults.into_iter().for_each(|fault| self.warn(fault));
         self.decision.resolution = outcome.resolution;
+        self.decision.tried = outcome.tried;
 
         let snoozed = self.snoozed(parent, facts);
         let phase = self.decision.phase.unwrap_or(Phase::Initialized);
@@ -205,6 +220,13 @@ impl Draft {
             Resolution::Frozen => {
                 let message = answer::frozen(&parent.id, &child.id, &outcome.reason);
                 self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
+            }
+            Resolution::Denied(_) => {
+                let message = answer::denied(&parent.id, &child.id, &outcome.reason);
+                self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
+                if asked.cause == Cause::Drift {
+                    self.report(change.drift(parent, phase, child, snoozed));
+                }
             }
             Resolution::Rejected => {
                 let message = answer::rejected(&parent.id, &child.id, &outcome.reason);
@@ -225,6 +247,10 @@ impl Draft {
             Resolution::Approved(used) if used.approval.mode == ApprovalMode::Once => {
                 let effect = effect::consume(parent, used);
                 self.decision.effects.push(effect);
+            }
+            Resolution::Ruled(ruled) => {
+                let effect = effect::record_use(parent, &child.id, ruled);
+                self.decision.effects.extend(effect);
             }
             _ => {}
         }

@@ -81,6 +81,7 @@ impl Compact {
             block::decompress_with_dict(text.0, length, &known_beforehand(&id, uid)).unwrap_or_default();
         let mut text = Reader(&rest);
         Summary {
+            whole: None,
             id,
             uid: uid.to_owned(),
             resource_version: text.next().to_owned(),

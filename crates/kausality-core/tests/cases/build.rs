@@ -1,9 +1,12 @@
 //! The review and the facts of a case.
 
-use kausality_api::policy::Kausality;
+use std::sync::Arc;
+
+use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
 use kausality_core::{
     Exception, Facts, Namespace, Parent, Questions, Settings, Summary,
     authority::{Authority, Authorization},
+    exceptions::{self, Compiled, Exceptions},
     policy::Policies,
     review::Object,
 };
@@ -34,7 +37,11 @@ impl Built {
         let parent = match &case.facts.parent {
             Known::Found(patch) => {
                 let base = patch.base.as_deref().unwrap_or("cluster");
-                Some((summary(&bases.object(base, patch, &meaning)), bases.get(base).resource.clone()))
+                let object = bases.object(base, patch, &meaning);
+                let whole = (!case.facts.parent_cached).then(|| Arc::new(object.clone()));
+                let mut summary = summary(&object);
+                summary.whole = whole;
+                Some((summary, bases.get(base).resource.clone()))
             }
             Known::Word(_) | Known::Unreadable(_) => None,
         };
@@ -98,7 +105,6 @@ impl Built {
             Some(case::Authority::Unknown) => Authority::Unknown("no answer".to_owned()),
         };
         facts.exception = case.facts.exception.as_ref().map(|exception| match exception {
-            case::Exception::Approval(name) => Exception::Approval(name.clone()),
             case::Exception::Upgrade(name) => Exception::Upgrade(name.clone()),
         });
         facts
@@ -157,9 +163,26 @@ fn settings(facts: &case::Facts) -> Settings {
         own_users: facts.own_users.iter().cloned().collect(),
         default_mode: facts.default_mode,
         policies: Policies::new(policies.collect()),
+        exceptions: Arc::new(Exceptions::new(&compiled(&facts.approval_policies))),
         salt: SALT.to_vec(),
         authorization: facts.authority.map_or(Authorization::None, |_| Authorization::Rbac),
     }
+}
+
+fn compiled(policies: &[case::ApprovalPolicy]) -> Vec<Compiled> {
+    let everything = json!([{"apiVersion": "*", "kind": "*", "namespace": "*", "subjects": [{"kind": "User", "name": "*"}]}]);
+    let compile = |policy: &case::ApprovalPolicy| {
+        let case::ApprovalPolicy { name, namespace, rules } = policy;
+        let kind = if namespace.is_empty() { "ClusterApprovalPolicy" } else { "ApprovalPolicy" };
+        let policy: ApprovalPolicy = serde_json::from_value(json!({
+            "apiVersion": "kausality.io/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"rules": rules.as_ref().unwrap_or(&everything)},
+        }))
+        .unwrap_or_else(|error| panic!("policy {name}: {error}"));
+        exceptions::compile(&policy).unwrap_or_else(|faults| panic!("policy {name}: {faults:?}"))
+    };
+    policies.iter().map(compile).collect()
 }
 
 fn review(request: &case::Request, bases: &Bases, old: Option<&Value>, new: Option<&Value>) -> Value {

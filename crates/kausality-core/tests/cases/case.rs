@@ -106,10 +106,13 @@ pub(crate) struct Facts {
     pub own_users: Vec<String>,
     /// A difference from a base, `none`, `gone`, or `{unreadable: why}`.
     pub parent: Known,
+    /// Set where the parent is only known from a watch, in summary.
+    pub parent_cached: bool,
     /// The object behind `/scale`; its owner is the parent.
     pub scaled: Option<Known>,
     pub namespace: Option<Namespace>,
     pub policies: Vec<Policy>,
+    pub approval_policies: Vec<ApprovalPolicy>,
     pub exception: Option<Exception>,
     /// Set where only those decide who may: `granted`, `refused` or `unknown`.
     pub authority: Option<Authority>,
@@ -122,9 +125,11 @@ impl Default for Facts {
             default_mode: Mode::Enforce,
             own_users: Vec::new(),
             parent: Known::Found(Box::default()),
+            parent_cached: false,
             scaled: None,
             namespace: None,
             policies: Vec::new(),
+            approval_policies: Vec::new(),
             exception: None,
             authority: None,
         }
@@ -169,6 +174,16 @@ pub(crate) struct Policy {
     pub spec: Value,
 }
 
+/// An `ApprovalPolicy`, or a `ClusterApprovalPolicy` if it names no namespace. Without rules it lets everything pass.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApprovalPolicy {
+    pub name: String,
+    #[serde(default)]
+    pub namespace: String,
+    pub rules: Option<Value>,
+}
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Authority {
@@ -180,7 +195,6 @@ pub(crate) enum Authority {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) enum Exception {
-    Approval(String),
     Upgrade(String),
 }
 

@@ -2,8 +2,13 @@
 
 use kausality_api::{mode::Mode, policy::Kausality};
 use kausality_core::{
-    Decision, Facts, Namespace, Parent, Review, Settings, Summary, authority::Authorization, decide,
-    policy::Policies, questions, review::Object,
+    Decision, Facts, Namespace, Parent, Review, Settings, Summary,
+    authority::Authorization,
+    decide,
+    exceptions::{self, Exceptions},
+    policy::Policies,
+    questions,
+    review::Object,
 };
 use serde_json::json;
 
@@ -33,10 +38,16 @@ pub(crate) fn run(input: &[u8]) -> String {
         "spec": {"resources": [{"apiGroups": ["apps"], "resources": ["*"]}], "mode": "enforce",
             "objectSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}}});
     let policy: Kausality = serde_json::from_value(policy).unwrap();
+    let approving = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+        "metadata": {"name": "a"}, "spec": {"rules": [{"apiVersion": "*", "kind": "*",
+            "subjects": [{"kind": "User", "name": "*"}], "prereqs": {"cel": "object.?metadata.labels.hasValue()"},
+            "match": {"cel": "object.metadata.name.size() > 3 || request.name.matches('a+')", "regexp": "(a|b|.)*c"}}]}});
+    let approving = exceptions::compile(&serde_json::from_value(approving).unwrap()).unwrap();
     let settings = Settings {
         own_users: ["kausality".to_owned()].into(),
         default_mode: Mode::Log,
         policies: Policies::new(vec![policy]),
+        exceptions: Exceptions::new([&approving]).into(),
         salt: vec![1, 2, 3],
         authorization: Authorization::Rbac,
     };

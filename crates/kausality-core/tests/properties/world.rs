@@ -240,7 +240,6 @@ fn policy() -> BoxedStrategy<Kausality> {
 fn exception() -> BoxedStrategy<Option<Exception>> {
     prop_oneof![
         12 => Just(None),
-        1 => Just(Some(Exception::Approval("ClusterApprovalPolicy/housekeeping".to_owned()))),
         1 => Just(Some(Exception::Upgrade("UpgradeAllowance/v2".to_owned()))),
     ]
     .boxed()

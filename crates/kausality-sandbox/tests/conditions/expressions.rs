@@ -34,13 +34,16 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     assert!(expressions.len() >= 200, "{}", expressions.len());
     let compiled: Vec<_> = expressions
         .iter()
-        .map(|it| Expression::compile(it, Environment::conditions()).unwrap_or_else(|fault| panic!("{fault}")))
+        .map(|it| {
+            Expression::compile(it, Environment::conditions()).unwrap_or_else(|fault| panic!("{fault}"))
+        })
         .collect();
     let Some(plane) = start_or_skip().await.unwrap() else { return };
     let client = plane.client("conny", &[MASTERS]).unwrap();
     assert_eq!(send(&client, "POST", DEFINITIONS, JSON, &definition()).await.0, 201);
     eventually(PATIENCE, "the kind", async || {
-        (send(&client, "POST", RECORDINGS, JSON, &recording("none", &Value::Null)).await.0 == 201).then_some(())
+        (send(&client, "POST", RECORDINGS, JSON, &recording("none", &Value::Null)).await.0 == 201)
+            .then_some(())
     })
     .await
     .unwrap();
@@ -49,7 +52,8 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     // The last one holds for everything.
     let probe = format!("e{}", expressions.len());
     eventually(PATIENCE, "the webhooks", async || {
-        (send(&client, "POST", RECORDINGS, JSON, &recording(&probe, &Value::Null)).await.0 == 500).then_some(())
+        (send(&client, "POST", RECORDINGS, JSON, &recording(&probe, &Value::Null)).await.0 == 500)
+            .then_some(())
     })
     .await
     .unwrap();
@@ -59,9 +63,9 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     let cases = compiled.iter().zip(&expressions).enumerate();
     let cases: Vec<_> = cases
         .flat_map(|(nth, (compiled, source))| {
-            recorded.iter().map(move |(name, review)| {
-                (compiled, source, name, recording(&format!("e{nth}"), review))
-            })
+            recorded
+                .iter()
+                .map(move |(name, review)| (compiled, source, name, recording(&format!("e{nth}"), review)))
         })
         .collect();
     let (client, count) = (&client, cases.len());
@@ -112,7 +116,11 @@ fn recorded() -> BTreeMap<String, Value> {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let review: Value = serde_json::from_str(line).unwrap();
             let request = &review["request"];
-            let name = format!("{} {}", request["operation"].as_str().unwrap(), request["kind"]["kind"].as_str().unwrap());
+            let name = format!(
+                "{} {}",
+                request["operation"].as_str().unwrap(),
+                request["kind"]["kind"].as_str().unwrap()
+            );
             found.entry(name).or_insert_with(|| {
                 json!({"now": request["object"], "before": request["oldObject"], "who": request["userInfo"]})
             });

@@ -1,7 +1,9 @@
 //! Decides recorded requests one after the other, in the world that they themselves show.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use kausality_api::annotation::APPROVALS;
+use kausality_api::annotation::{APPROVALS, EXCEPTED};
 use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
     Decision, Known, KnownParent, Review, Settings, annotations_bump_generation,
@@ -174,9 +176,17 @@ impl Engine {
             Some(Err(_)) => None,
             None => asked.parent,
         };
+        let mut parent =
+            owner.map_or(KnownParent::None, |owner| self.world.parent(&owner, &request.namespace));
+        if let (true, KnownParent::Found { summary, .. }) =
+            (self.settings.exceptions.asks_for_parent(), &mut parent)
+            && let Some(stored) = self.world.get(&key_of(&summary.id))
+        {
+            Arc::make_mut(summary).whole = stored.whole();
+        }
         Known {
             now: self.clock.unwrap_or(Timestamp::UNIX_EPOCH),
-            parent: owner.map_or(KnownParent::None, |owner| self.world.parent(&owner, &request.namespace)),
+            parent,
             scaled,
             namespace: asked.namespace.as_deref().and_then(|name| self.world.namespace(name)),
             exception: None,
@@ -272,6 +282,9 @@ impl Engine {
 
     fn follow(&mut self, effect: &Effect) {
         match effect {
+            Effect::ConsumeOnce { parent, annotations, .. } if annotations.contains_key(EXCEPTED) => {
+                self.world.annotate(&key_of(parent), annotations);
+            }
             Effect::ConsumeOnce { parent, approval, .. } => {
                 let key = key_of(parent);
                 let parent = self.world.get(&key).and_then(Stored::summary);

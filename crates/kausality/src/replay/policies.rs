@@ -2,45 +2,74 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use kausality_api::{API_VERSION, policy::Kausality};
+use anyhow::{Context, Result, anyhow, bail};
+use kausality_api::{API_VERSION, exception::ApprovalPolicy, policy::Kausality};
+use kausality_core::exceptions::{self, Compiled};
 use serde_json::Value;
 
 use crate::manifests::documents;
 
-/// Reads the `Kausality` policies of YAML or JSON files. Other kinds in them are passed over.
+/// The policies of some files.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// What is watched, and in which mode.
+    pub policies: Vec<Kausality>,
+    /// What passes, or must not.
+    pub exceptions: Vec<Compiled>,
+}
+
+/// Reads the policies of YAML or JSON files: `Kausality`, `ApprovalPolicy` and `ClusterApprovalPolicy`. Other kinds in them
+/// are passed over.
 ///
 /// # Errors
 /// If a file cannot be read, or holds no policy.
-pub(crate) fn load(files: &[PathBuf]) -> Result<Vec<Kausality>> {
-    let mut policies = Vec::new();
+pub(crate) fn load(files: &[PathBuf]) -> Result<Loaded> {
+    let mut loaded = Loaded::default();
     for file in files {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        policies.extend(parse(file, &text)?);
+        parse(file, &text, &mut loaded)?;
     }
-    Ok(policies)
+    Ok(loaded)
 }
 
-fn parse(file: &Path, text: &str) -> Result<Vec<Kausality>> {
-    let mut policies = Vec::new();
+fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
+    let mut found = false;
     for document in documents(&file.display().to_string(), text)? {
         let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        if (says("apiVersion").as_str(), says("kind").as_str()) != (API_VERSION, "Kausality") {
+        let kind = says("kind");
+        if says("apiVersion") != API_VERSION {
             continue;
         }
         let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
         let context = format!("{}: policy {name} is not valid", file.display());
-        let policy: Kausality = serde_json::from_value(document).context(context.clone())?;
-        if let Some(fault) = policy.fault() {
-            bail!("{context}: {fault}");
+        match kind.as_str() {
+            "Kausality" => {
+                let policy: Kausality = serde_json::from_value(document).context(context.clone())?;
+                if let Some(fault) = policy.fault() {
+                    bail!("{context}: {fault}");
+                }
+                loaded.policies.push(policy);
+            }
+            "ApprovalPolicy" | "ClusterApprovalPolicy" => {
+                let policy: ApprovalPolicy = serde_json::from_value(document).context(context.clone())?;
+                let compiled = exceptions::compile(&policy).map_err(|faults| {
+                    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                    anyhow!("{context}: {}", faults.join("\n"))
+                })?;
+                loaded.exceptions.push(compiled);
+            }
+            _ => continue,
         }
-        policies.push(policy);
+        found = true;
     }
-    if policies.is_empty() {
-        bail!("{} holds no policy (apiVersion: {API_VERSION}, kind: Kausality)", file.display());
+    if !found {
+        bail!(
+            "{} holds no policy (apiVersion: {API_VERSION}, kind: Kausality, ApprovalPolicy or ClusterApprovalPolicy)",
+            file.display()
+        );
     }
-    Ok(policies)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -50,8 +79,23 @@ mod tests {
     const POLICY: &str = "apiVersion: kausality.io/v1alpha1\nkind: Kausality\nmetadata: {name: a}\n\
         spec: {mode: enforce, resources: [{apiGroups: [apps], resources: ['*']}]}\n";
 
+    fn loaded(text: &str) -> Result<Loaded> {
+        let mut loaded = Loaded::default();
+        parse(Path::new("p.yaml"), text, &mut loaded)?;
+        Ok(loaded)
+    }
+
     fn parsed(text: &str) -> Result<Vec<Kausality>> {
-        parse(Path::new("p.yaml"), text)
+        loaded(text).map(|loaded| loaded.policies)
+    }
+
+    #[test]
+    fn approval_policies_are_compiled() {
+        let policy = "apiVersion: kausality.io/v1alpha1\nkind: ClusterApprovalPolicy\nmetadata: {name: a}\n\
+            spec: {rules: [{apiVersion: v1, kind: Pod, subjects: [{kind: User, name: a}], match: {cel: 'true'}}]}\n";
+        assert_eq!(loaded(policy).unwrap().exceptions.len(), 1);
+        let error = format!("{:#}", loaded(&policy.replace("'true'", "'tru'")).unwrap_err());
+        assert!(error.contains("p.yaml: policy a is not valid: spec.rules[0].match.cel: "), "{error}");
     }
 
     #[test]

@@ -6,8 +6,12 @@ use std::{
 };
 
 use comfy_table::{CellAlignment, Table, presets};
-use kausality_api::text::plain;
-use kausality_core::cause::Cause;
+use kausality_api::{exception::Action, text::plain};
+use kausality_core::{
+    Decision,
+    cause::Cause,
+    exceptions::{Exceptions, Ruled},
+};
 use serde::Serialize;
 
 use super::engine::Judged;
@@ -36,6 +40,9 @@ pub struct Summary {
     pub by_kind: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// Changes by verdict.
     pub by_verdict: BTreeMap<&'static str, u64>,
+    /// Changes that rules of approval policies matched, by rule.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_rule: BTreeMap<String, u64>,
     /// Changes and drifts by user.
     pub by_user: BTreeMap<String, (u64, u64)>,
 }
@@ -44,6 +51,13 @@ const CAUSES: [Cause; 5] =
     [Cause::Origin, Cause::Initialization, Cause::Expected, Cause::Drift, Cause::Cleanup];
 
 impl Summary {
+    /// Counts of a replay with these rules.
+    #[must_use]
+    pub fn of(exceptions: &Exceptions) -> Self {
+        let by_rule = exceptions.rules().map(|ruled| (named(&ruled), 0)).collect();
+        Self { by_rule, ..Self::default() }
+    }
+
     /// Counts a request.
     pub fn count(&mut self, judged: &Judged) {
         self.requests += 1;
@@ -55,6 +69,9 @@ impl Summary {
         self.drifts += u64::from(drift);
         self.denied += u64::from(judged.verdict() == "deny");
         self.unjudged += u64::from(judged.decision().is_none());
+        for ruled in judged.decision().into_iter().flat_map(Decision::matched) {
+            *entry(&mut self.by_rule, &named(ruled)) += 1;
+        }
         *self.by_verdict.entry(judged.verdict()).or_default() += 1;
         let kind = entry(&mut self.by_kind, &plain(&judged.kind));
         *kind.entry(judged.cause().map_or("-", Cause::as_str)).or_default() += 1;
@@ -86,7 +103,8 @@ impl Summary {
         if *changes == 0 {
             return Ok(());
         }
-        for table in [self.kinds(), self.actors()] {
+        let rules = (!self.by_rule.is_empty()).then(|| self.rules());
+        for table in [self.kinds(), self.actors()].into_iter().chain(rules) {
             writeln!(out)?;
             for line in table.lines() {
                 writeln!(out, "{}", line.trim_end())?;
@@ -110,6 +128,14 @@ impl Summary {
         align_numbers(table)
     }
 
+    fn rules(&self) -> Table {
+        let mut table = bare(&["RULE", "MATCHES"]);
+        for (rule, matches) in &self.by_rule {
+            table.add_row([rule.as_str(), &matches.to_string()]);
+        }
+        align_numbers(table)
+    }
+
     fn actors(&self) -> Table {
         let mut table = bare(&["ACTOR", "CHANGES", "DRIFTS"]);
         let mut actors: Vec<_> = self.by_user.iter().collect();
@@ -123,6 +149,17 @@ impl Summary {
         }
         align_numbers(table)
     }
+}
+
+/// A rule, by what it is and does.
+fn named(ruled: &Ruled) -> String {
+    let does = match (ruled.action, ruled.dry_run) {
+        (Action::Allow, false) => "",
+        (Action::Allow, true) => " (dryRun)",
+        (Action::Deny, false) => " (deny)",
+        (Action::Deny, true) => " (deny, dryRun)",
+    };
+    plain(&format!("{} rules[{}]{does}", ruled.policy, ruled.rule)).into_owned()
 }
 
 fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut T {

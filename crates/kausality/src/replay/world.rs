@@ -130,6 +130,11 @@ impl Stored {
         summary.clone()
     }
 
+    /// All of it, as it was last shown.
+    pub(crate) fn whole(&self) -> Option<Arc<serde_json::Value>> {
+        serde_json::from_str(&self.text).ok().map(Arc::new)
+    }
+
     /// Whether it may be the object with this uid.
     fn may_be(&self, uid: &str) -> bool {
         self.uid.as_deref().is_none_or(|known| known == uid)

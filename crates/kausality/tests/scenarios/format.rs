@@ -20,6 +20,9 @@ pub(crate) struct Scenario {
     pub mode: Option<Mode>,
     /// Steps in `scenarios/starts` that come first.
     pub start: Option<String>,
+    /// Policies of `policies/` that hold in the namespace.
+    #[serde(default)]
+    pub policies: Vec<String>,
     /// What happens before Kausality is installed.
     #[serde(default)]
     pub before: Vec<Value>,

@@ -37,6 +37,8 @@ static KINDS: &[Kind] = &[
     kind("apiregistration.k8s.io/v1", "APIService", "apiservices", false),
     kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false),
     kind("kausality.io/v1alpha1", "Kausality", "kausalities", false),
+    kind("kausality.io/v1alpha1", "ApprovalPolicy", "approvalpolicies", true),
+    kind("kausality.io/v1alpha1", "ClusterApprovalPolicy", "clusterapprovalpolicies", false),
     kind("kausality.io/v1alpha1", "Drift", "drifts", true),
     kind("kausality.io/v1alpha1", "ClusterDrift", "clusterdrifts", false),
     kind("example.com/v1beta1", "BrokenPool", "brokenpools", true),

@@ -126,7 +126,9 @@ fn quoted(text: &str) -> String {
             '\u{b}' => quoted.push_str("\\v"),
             letter if letter.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(letter))),
             letter if is_printable(letter) => quoted.push(letter),
-            letter if u32::from(letter) < 0x10000 => quoted.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            letter if u32::from(letter) < 0x10000 => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)))
+            }
             letter => quoted.push_str(&format!("\\U{:08x}", u32::from(letter))),
         }
     }

@@ -21,7 +21,11 @@ fn quantities() {
 /// The documentation calls the last of these an error. The server does not.
 #[test]
 fn no_digits_are_zero() {
-    hold(&["quantity('-') == quantity('0')", "quantity('.') == quantity('0')", "quantity('Mi') == quantity('0')"]);
+    hold(&[
+        "quantity('-') == quantity('0')",
+        "quantity('.') == quantity('0')",
+        "quantity('Mi') == quantity('0')",
+    ]);
 }
 
 #[test]

@@ -1,0 +1,330 @@
+//! Approval policies, from two watches; and what there is to say about them, in their status.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use kausality_api::{
+    GROUP,
+    exception::{ApprovalPolicy, PolicyKind},
+    status::ApprovalPolicyStatus,
+};
+use kausality_core::{
+    Decision,
+    exceptions::{self, Compiled, Exceptions, PolicyFault},
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::json;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    cluster::{Cluster, api},
+    feed::{Mirror, feed},
+    kinds::{Kind, UnknownKind},
+    policies::served,
+    pulse::{Health, Pulse},
+};
+
+mod status;
+
+use status::Sightings;
+
+/// How often counts are written at most.
+const WRITE: Duration = Duration::from_secs(30);
+
+/// How soon after a change its conditions are written: others come along meanwhile.
+const SOON: Duration = Duration::from_millis(500);
+
+/// How long a write may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+const KINDS: [PolicyKind; 2] = [PolicyKind::ApprovalPolicy, PolicyKind::ClusterApprovalPolicy];
+
+/// Where approval policies come from.
+#[derive(Default)]
+pub(crate) struct Source {
+    followed: AtomicBool,
+    namespaced: Shelf,
+    clusterwide: Shelf,
+    /// Matches that have not been written.
+    sightings: Mutex<BTreeMap<String, Sightings>>,
+    changed: Notify,
+}
+
+/// The policies of one kind.
+#[derive(Default)]
+struct Shelf {
+    pulse: Pulse,
+    /// There are certainly none, since the kind is not served.
+    absent: AtomicBool,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Default)]
+struct Pages {
+    known: BTreeMap<String, Arc<Held>>,
+    arriving: BTreeMap<String, Arc<Held>>,
+}
+
+/// A policy, as it is stored.
+pub(crate) struct Held {
+    kind: PolicyKind,
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+    generation: Option<i64>,
+    compiled: Result<Compiled, Vec<PolicyFault>>,
+    /// The policy, where it can be read at all.
+    policy: Option<ApprovalPolicy>,
+    status: ApprovalPolicyStatus,
+}
+
+impl Source {
+    fn shelf(&self, kind: PolicyKind) -> &Shelf {
+        match kind {
+            PolicyKind::ApprovalPolicy => &self.namespaced,
+            PolicyKind::ClusterApprovalPolicy => &self.clusterwide,
+        }
+    }
+
+    /// Whether the policies have been read, there are certainly none, or nobody wants to know.
+    pub(crate) fn is_synced(&self) -> bool {
+        let synced = |shelf: &Shelf| shelf.absent.load(Ordering::Relaxed) || shelf.pulse.is_synced();
+        !self.followed.load(Ordering::Relaxed) || KINDS.iter().all(|kind| synced(self.shelf(*kind)))
+    }
+
+    pub(crate) fn health(&self) -> Vec<(&'static str, Health)> {
+        let health = |kind: &PolicyKind| {
+            let shelf = self.shelf(*kind);
+            let objects = shelf.pages().known.len();
+            (kind.as_str(), shelf.pulse.health(objects))
+        };
+        match self.followed.load(Ordering::Relaxed) {
+            true => KINDS.iter().map(health).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Counts the rules that matched.
+    pub(crate) fn note(&self, decision: &Decision, now: jiff::Timestamp) {
+        for ruled in decision.matched() {
+            let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+            sightings.entry(ruled.policy.clone()).or_default().add(ruled.rule, now);
+        }
+    }
+
+    fn held(&self) -> Vec<Arc<Held>> {
+        KINDS
+            .iter()
+            .flat_map(|kind| self.shelf(*kind).pages().known.values().cloned().collect::<Vec<_>>())
+            .collect()
+    }
+}
+
+impl Shelf {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the rules of approval policies up to date, and their status, for ever. Policies from elsewhere (`fixed`) always
+/// hold.
+pub async fn follow(cluster: Arc<Cluster>, fixed: Vec<Compiled>) {
+    cluster.exceptions.followed.store(true, Ordering::Relaxed);
+    let watch = |kind: PolicyKind| {
+        let (cluster, fixed) = (&cluster, &fixed);
+        async move {
+            let shelf = cluster.exceptions.shelf(kind);
+            let served = served(cluster, kind.plural(), &shelf.absent).await;
+            let api: Api<DynamicObject> = Api::all_with(cluster.fresh.clone(), &served.resource);
+            feed(api, kind.plural(), &shelf.pulse, &Book { cluster, kind, fixed }).await;
+        }
+    };
+    let [one, two] = KINDS;
+    tokio::join!(watch(one), watch(two), tell(&cluster));
+}
+
+/// The policies of one kind, written into the cluster's settings whenever one changes.
+struct Book<'a> {
+    cluster: &'a Cluster,
+    kind: PolicyKind,
+    fixed: &'a [Compiled],
+}
+
+impl Book<'_> {
+    fn shelf(&self) -> &Shelf {
+        self.cluster.exceptions.shelf(self.kind)
+    }
+
+    /// Reads a policy. One that is known is not compiled again for a change of its status.
+    fn read(&self, object: &DynamicObject, known: Option<&Arc<Held>>) -> Arc<Held> {
+        let metadata = &object.metadata;
+        let known = known.filter(|known| {
+            metadata.generation.is_some()
+                && known.generation == metadata.generation
+                && Some(known.uid.as_str()) == metadata.uid.as_deref()
+        });
+        let (policy, compiled) = match known {
+            Some(known) => (known.policy.clone(), known.compiled.clone()),
+            None => {
+                let policy = serde_json::to_value(object).and_then(serde_json::from_value::<ApprovalPolicy>);
+                match policy {
+                    Ok(policy) => {
+                        let compiled = exceptions::compile(&policy);
+                        (Some(policy), compiled)
+                    }
+                    Err(error) => {
+                        let fault = PolicyFault { field: "spec".to_owned(), message: error.to_string() };
+                        (None, Err(vec![fault]))
+                    }
+                }
+            }
+        };
+        let status = object.data.get("status").cloned().unwrap_or_default();
+        Arc::new(Held {
+            kind: self.kind,
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation,
+            compiled,
+            policy,
+            status: serde_json::from_value(status).unwrap_or_default(),
+        })
+    }
+
+    fn publish(&self) {
+        let source = &self.cluster.exceptions;
+        let held = source.held();
+        let compiled = held.iter().filter_map(|held| held.compiled.as_ref().ok());
+        self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(compiled)));
+        source.changed.notify_one();
+    }
+}
+
+fn key(object: &DynamicObject) -> String {
+    let metadata = &object.metadata;
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    format!("{}/{}", text(&metadata.namespace), text(&metadata.name))
+}
+
+impl Mirror for Book<'_> {
+    fn begin(&self) {
+        self.shelf().pages().arriving.clear();
+    }
+
+    fn arrive(&self, object: DynamicObject) -> ControlFlow<()> {
+        let key = key(&object);
+        let known = self.shelf().pages().known.get(&key).cloned();
+        let held = self.read(&object, known.as_ref());
+        self.shelf().pages().arriving.insert(key, held);
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self) {
+        let mut pages = self.shelf().pages();
+        pages.known = std::mem::take(&mut pages.arriving);
+        drop(pages);
+        self.publish();
+    }
+
+    fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
+        let key = key(&object);
+        let known = self.shelf().pages().known.get(&key).cloned();
+        let held = self.read(&object, known.as_ref());
+        let same = known.is_some_and(|known| known.generation == held.generation && known.uid == held.uid);
+        self.shelf().pages().known.insert(key, held);
+        if !same {
+            self.publish();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn remove(&self, object: DynamicObject) {
+        self.shelf().pages().known.remove(&key(&object));
+        self.publish();
+    }
+}
+
+/// Writes into the status of each policy what there is to say about it, for ever.
+async fn tell(cluster: &Cluster) {
+    let source = &cluster.exceptions;
+    let mut counted = Instant::now();
+    loop {
+        let changed = tokio::time::timeout_at(counted + WRITE, source.changed.notified()).await.is_ok();
+        if changed {
+            tokio::time::sleep(SOON).await;
+        }
+        let counting = Instant::now() >= counted + WRITE;
+        if counting {
+            counted = Instant::now();
+        }
+        for held in source.held() {
+            let reference = held.reference();
+            let seen = {
+                let sightings = source.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+                sightings.get(&reference).filter(|_| counting).cloned().unwrap_or_default()
+            };
+            let unserved = unserved(cluster, &held).await;
+            let Some(status) = status::next(&held, &seen, &unserved, cluster.clock.now()) else { continue };
+            status::announce(&cluster.events, &held, &status);
+            if write(cluster, &held, &status).await {
+                let mut sightings = source.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(left) = sightings.get_mut(&reference) {
+                    left.forget(&seen);
+                }
+            }
+        }
+        let mut sightings = source.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        sightings.retain(|_, left| !left.is_empty());
+    }
+}
+
+/// The kinds that rules name, and the cluster does not serve.
+async fn unserved(cluster: &Cluster, held: &Held) -> Vec<String> {
+    let mut missing = Vec::new();
+    let rules = held.policy.iter().flat_map(|policy| &policy.spec.rules);
+    for (place, rule) in rules.enumerate() {
+        if rule.kind.contains('*') || rule.api_version.contains('*') {
+            continue;
+        }
+        if let Err(UnknownKind::NotServed(_)) = cluster.kinds.of_kind(&rule.api_version, &rule.kind).await {
+            missing
+                .push(format!("spec.rules[{place}]: {} {} is not served here", rule.api_version, rule.kind));
+        }
+    }
+    missing
+}
+
+/// Whether the status was written: if nobody else did meanwhile.
+async fn write(cluster: &Cluster, held: &Held, status: &ApprovalPolicyStatus) -> bool {
+    let Ok(kind) = cluster.kinds.of_resource(GROUP, held.kind.plural()).await else { return false };
+    let kind: &Kind = &kind;
+    let patch = json!({"metadata": {"resourceVersion": held.resource_version}, "status": status});
+    let api = api(&cluster.fresh, kind, &held.namespace);
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+    match tokio::time::timeout(DEADLINE, api.patch_status(&held.name, &parameters, &patch)).await {
+        Ok(Ok(_)) => true,
+        Ok(Err(kube::Error::Api(status))) if [404, 409].contains(&status.code) => false,
+        Ok(Err(error)) => {
+            tracing::warn!(policy = held.reference(), %error, "the status of a policy cannot be written");
+            false
+        }
+        Err(_) => {
+            tracing::warn!(policy = held.reference(), "the status of a policy cannot be written: no answer");
+            false
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A change that rules are held against, and what expressions get to know of it.
+
+use std::cell::OnceCell;
+
+use jiff::Timestamp;
+use kausality_api::{
+    exception::{Action, RuleCause},
+    text::shorten,
+};
+use kausality_cel::{Expression, Facts as Variables, Object};
+use serde_json::{Value, json};
+
+use super::{record, rule::Rule};
+use crate::{
+    cause::Cause,
+    change::Change,
+    entries::Changed,
+    facts::Namespace,
+    review::Request,
+    summary::{ObjectId, Summary},
+};
+
+/// How much of what an expression complains of is told.
+const MAX_FAILURE: usize = 200;
+
+/// A change that rules are held against.
+pub(crate) struct Asked<'a> {
+    pub cause: Cause,
+    pub child: &'a ObjectId,
+    pub parent: &'a Summary,
+    pub namespace: Option<&'a Namespace>,
+    pub request: &'a Request<'a>,
+    pub change: &'a Change<'a>,
+    pub now: Timestamp,
+    /// What expressions see, converted once, when the first one asks.
+    pub known: Known,
+}
+
+/// What expressions see.
+#[derive(Default)]
+pub(crate) struct Known {
+    object: OnceCell<Object>,
+    old_object: OnceCell<Object>,
+    request: OnceCell<Object>,
+    parent: OnceCell<Object>,
+    user: OnceCell<Object>,
+    namespace: OnceCell<Object>,
+    nothing: OnceCell<Object>,
+}
+
+/// Whether a condition holds, as far as that can be told.
+enum Answer {
+    Yes,
+    No,
+    /// Why it cannot.
+    Unclear(String),
+}
+
+impl Asked<'_> {
+    /// What rules call the cause of this change, if any is about it.
+    pub(super) fn cause(&self) -> Option<RuleCause> {
+        match self.cause {
+            Cause::Drift => Some(RuleCause::Drift),
+            Cause::Origin => Some(RuleCause::Origin),
+            _ => None,
+        }
+    }
+
+    /// Holds a rule against the change. `None`: it speaks of others. Else whether it matches, with what there is to say
+    /// about that, or why it does not.
+    pub(super) fn hold(&self, rule: &Rule) -> Option<Result<Option<String>, String>> {
+        let operation = self.request.operation.as_str();
+        let about = self.cause().is_some_and(|cause| rule.causes.contains(&cause))
+            && (rule.operations.is_empty() || rule.operations.iter().any(|it| it.as_str() == operation))
+            && rule.api_version.matches(&self.child.api_version)
+            && rule.kind.matches(&self.child.kind)
+            && rule.namespace.matches(&self.child.namespace)
+            && rule.name.matches(&self.child.name)
+            && rule.subjects.include(&self.request.user_info);
+        about.then(|| self.conditions(rule))
+    }
+
+    fn conditions(&self, rule: &Rule) -> Result<Option<String>, String> {
+        if let Some(expiry) = rule.expiry.filter(|expiry| self.now >= *expiry) {
+            return Err(format!("expired at {expiry}"));
+        }
+        if !rule.fields.is_empty() && !self.change.is_within(&rule.fields) {
+            return Err(format!("is for changes of {} only", rule.fields.join(", ")));
+        }
+        if let Some(regexp) = &rule.regexp
+            && !self.change.wanted().is_some_and(|wanted| regexp.is_match(&wanted))
+        {
+            return Err("match.regexp does not match".to_owned());
+        }
+        let mut unclear = None;
+        let conditions = [
+            ("prereqs.cel", &rule.prereqs, &Before(self) as &dyn Variables),
+            ("match.cel", &rule.matches, self),
+        ];
+        for (name, expression, variables) in conditions {
+            let Some(expression) = expression else { continue };
+            match self.evaluate(expression, variables) {
+                Answer::Yes => {}
+                Answer::No => return Err(format!("{name} does not hold")),
+                // What restrains does so where it cannot be told; what permits does not.
+                Answer::Unclear(why) if rule.action == Action::Deny => {
+                    unclear = Some(format!("{name} cannot be told ({why}), and denies therefore"));
+                }
+                Answer::Unclear(why) => return Err(format!("{name} cannot be told: {why}")),
+            }
+        }
+        if let Some(why) = record::over(rule.mode, rule.mark(), self.child, self.parent) {
+            return Err(why);
+        }
+        Ok(unclear)
+    }
+
+    fn evaluate(&self, expression: &Expression, variables: &dyn Variables) -> Answer {
+        if expression.names("parent") && self.parent.whole.is_none() {
+            return Answer::Unclear("the parent has not been read in full".to_owned());
+        }
+        match expression.holds(variables) {
+            Ok(true) => Answer::Yes,
+            Ok(false) => Answer::No,
+            // What an expression complains of may be a value.
+            Err(_) if self.child.kind == "Secret" => Answer::Unclear("it cannot be evaluated".to_owned()),
+            Err(failure) => Answer::Unclear(shorten(&failure.to_string(), MAX_FAILURE)),
+        }
+    }
+
+    fn of(&self, name: &str) -> &Object {
+        let known = &self.known;
+        let of = |value: Option<&Value>| value.map_or_else(Object::null, Object::of);
+        match name {
+            "object" => known.object.get_or_init(|| of(self.change.values().object.as_ref())),
+            "oldObject" => known.old_object.get_or_init(|| of(self.change.values().old_object.as_ref())),
+            "request" => known.request.get_or_init(|| Object::of(&self.change.request())),
+            "user" => known.user.get_or_init(|| of(self.change.request().get("userInfo"))),
+            "parent" => known.parent.get_or_init(|| of(self.parent.whole.as_deref())),
+            "namespaceObject" => known.namespace.get_or_init(|| match self.namespace {
+                Some(namespace) => {
+                    let name = &self.child.namespace;
+                    Object::of(&json!({
+                        "apiVersion": "v1", "kind": "Namespace",
+                        "metadata": {"name": name, "labels": &namespace.labels},
+                    }))
+                }
+                None => Object::null(),
+            }),
+            _ => known.nothing.get_or_init(Object::null),
+        }
+    }
+}
+
+impl Variables for Asked<'_> {
+    fn get(&self, name: &str) -> &Object {
+        self.of(name)
+    }
+}
+
+/// The same before the change: what is stored is the object.
+struct Before<'a>(&'a Asked<'a>);
+
+impl Variables for Before<'_> {
+    fn get(&self, name: &str) -> &Object {
+        self.0.of(if name == "object" { "oldObject" } else { name })
+    }
+}

@@ -1,0 +1,274 @@
+//! One rule, compiled; and all that may be wrong with a policy, each with its place.
+
+use std::{fmt, sync::Arc};
+
+use jiff::Timestamp;
+use kausality_api::{
+    approval::ApprovalMode,
+    exception::{
+        Action, ApprovalPolicy, MAX_RULES, MAX_SOURCE, Matching, PolicyKind, PolicyRule, RuleCause,
+        RuleOperation, Subject, SubjectKind,
+    },
+};
+use kausality_cel::{Environment, Expression};
+use regex::{Regex, RegexBuilder};
+use sha2::{Digest, Sha256};
+
+use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects};
+
+/// How much memory a compiled pattern may take.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// What is wrong with a policy, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFault {
+    /// The field, as `spec.rules[0].match.cel`.
+    pub field: String,
+    /// What is wrong with it; several lines, where a place in it is shown.
+    pub message: String,
+}
+
+impl fmt::Display for PolicyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for PolicyFault {}
+
+/// A rule, ready to be held against changes.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    policy: String,
+    place: usize,
+    mark: String,
+    pub action: Action,
+    pub causes: Vec<RuleCause>,
+    pub api_version: Pattern,
+    pub kind: Pattern,
+    pub namespace: Pattern,
+    pub name: Pattern,
+    pub subjects: Subjects,
+    pub operations: Vec<RuleOperation>,
+    pub prereqs: Option<Expression>,
+    pub matches: Option<Expression>,
+    pub regexp: Option<Regex>,
+    pub fields: Vec<String>,
+    pub mode: ApprovalMode,
+    pub expiry: Option<Timestamp>,
+    reason: Option<String>,
+    dry_run: bool,
+}
+
+impl Rule {
+    pub(super) fn ruled(&self) -> Ruled {
+        Ruled {
+            policy: self.policy.clone(),
+            rule: self.place,
+            action: self.action,
+            mode: self.mode,
+            reason: self.reason.clone(),
+            dry_run: self.dry_run,
+            mark: self.mark.clone(),
+        }
+    }
+
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    pub(super) fn names_parent(&self) -> bool {
+        [&self.prereqs, &self.matches].into_iter().flatten().any(|it| it.names("parent"))
+    }
+}
+
+/// Compiles a policy.
+///
+/// # Errors
+/// All that is wrong with it: no rule of such a policy holds.
+pub fn compile(policy: &ApprovalPolicy) -> Result<Compiled, Vec<PolicyFault>> {
+    let mut faults = Faults::default();
+    let rules = &policy.spec.rules;
+    if rules.is_empty() {
+        faults.add("spec.rules", "there must be at least one");
+    }
+    if rules.len() > MAX_RULES {
+        faults.add("spec.rules", format!("{} rules are more than {MAX_RULES}", rules.len()));
+    }
+    let reference = policy.reference();
+    let mut compiled = Vec::new();
+    for (place, rule) in rules.iter().enumerate().take(MAX_RULES) {
+        let at = format!("spec.rules[{place}]");
+        let contradicted = rules.iter().take(place).position(|other| {
+            other.action != rule.action
+                && PolicyRule { action: rule.action, reason: rule.reason.clone(), ..other.clone() } == *rule
+        });
+        if let Some(other) = contradicted {
+            faults.add(&at, format!("contradicts spec.rules[{other}]: one allows what the other denies"));
+        }
+        compiled.extend(one(policy, &reference, place, rule, &at, &mut faults).map(Arc::new));
+    }
+    match faults.0.is_empty() {
+        true => Ok(Compiled { reference, rules: compiled }),
+        false => Err(faults.0),
+    }
+}
+
+#[derive(Default)]
+struct Faults(Vec<PolicyFault>);
+
+impl Faults {
+    fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(PolicyFault { field: field.into(), message: message.into() });
+    }
+}
+
+fn one(
+    policy: &ApprovalPolicy,
+    reference: &str,
+    place: usize,
+    rule: &PolicyRule,
+    at: &str,
+    faults: &mut Faults,
+) -> Option<Rule> {
+    let named = [("apiVersion", &rule.api_version), ("kind", &rule.kind), ("name", &rule.name)];
+    for (field, _) in named.into_iter().filter(|(_, text)| text.is_empty()) {
+        faults.add(format!("{at}.{field}"), "must not be empty: \"*\" stands for anything");
+    }
+    if rule.causes.is_empty() {
+        faults.add(format!("{at}.causes"), "must not be empty: leave it out for drifts");
+    }
+    if rule.action == Action::Allow && rule.causes.contains(&RuleCause::Origin) {
+        faults.add(
+            format!("{at}.causes"),
+            "changes by others than the controller pass anyway: \"origin\" is for rules that deny",
+        );
+    }
+    if rule.action == Action::Deny && rule.mode != ApprovalMode::Always {
+        faults.add(format!("{at}.mode"), "is for rules that allow: one that denies always does");
+    }
+    let subjects = subjects(policy, rule, at, faults);
+    let namespace = namespace(policy, rule, &subjects, at, faults);
+    let nothing = Matching::default();
+    let matching = rule.matching.as_ref().unwrap_or(&nothing);
+    if let Some(empty) = matching.fields.iter().position(String::is_empty) {
+        faults.add(format!("{at}.match.fields[{empty}]"), "must not be empty");
+    }
+    let cel = |faults: &mut Faults, field: &str, source: Option<&str>| {
+        let compiled = Expression::compile(source?, Environment::policies());
+        compiled.map_err(|fault| faults.add(format!("{at}.{field}"), fault.to_string())).ok()
+    };
+    let prereqs = cel(faults, "prereqs.cel", rule.prereqs.as_ref().map(|it| it.cel.as_str()));
+    let matches = cel(faults, "match.cel", matching.cel.as_deref());
+    let regexp = matching.regexp.as_deref().and_then(|source| {
+        let compiled = pattern(source);
+        compiled.map_err(|why| faults.add(format!("{at}.match.regexp"), why)).ok()
+    });
+    let home = policy.metadata.namespace.as_str();
+    Some(Rule {
+        policy: reference.to_owned(),
+        place,
+        mark: mark(reference, rule),
+        action: rule.action,
+        causes: rule.causes.clone(),
+        api_version: Pattern::new(&rule.api_version),
+        kind: Pattern::new(&rule.kind),
+        namespace: Pattern::new(&namespace),
+        name: Pattern::new(&rule.name),
+        subjects: Subjects::new(&subjects, &rule.except_subjects, home),
+        operations: rule.operations.clone(),
+        prereqs,
+        matches,
+        regexp,
+        fields: matching.fields.clone(),
+        mode: rule.mode,
+        expiry: rule.expiry,
+        reason: rule.reason.clone(),
+        dry_run: rule.dry_run,
+    })
+}
+
+/// Whom the rule is about. By default the service account with the policy's name.
+fn subjects(policy: &ApprovalPolicy, rule: &PolicyRule, at: &str, faults: &mut Faults) -> Vec<Subject> {
+    let cluster = policy.kind == PolicyKind::ClusterApprovalPolicy;
+    if cluster && rule.subjects.is_empty() {
+        faults.add(
+            format!("{at}.subjects"),
+            "must be named in a ClusterApprovalPolicy: {kind: Group, name: system:authenticated} is everybody",
+        );
+    }
+    for (list, subjects) in [("subjects", &rule.subjects), ("exceptSubjects", &rule.except_subjects)] {
+        for (number, subject) in subjects.iter().enumerate() {
+            let account = subject.kind == SubjectKind::ServiceAccount;
+            if subject.name.is_empty() {
+                faults.add(format!("{at}.{list}[{number}].name"), "must not be empty");
+            }
+            if cluster && account && subject.namespace.as_deref().unwrap_or_default().is_empty() {
+                let field = format!("{at}.{list}[{number}].namespace");
+                faults.add(field, "must say in which namespace the service account is");
+            }
+            if !account && subject.namespace.is_some() {
+                faults.add(format!("{at}.{list}[{number}].namespace"), "is for service accounts only");
+            }
+            if subject.kind == SubjectKind::Group && subject.name.contains('*') {
+                let message = "groups are named in full: system:authenticated is everybody";
+                faults.add(format!("{at}.{list}[{number}].name"), message);
+            }
+        }
+    }
+    match rule.subjects.is_empty() {
+        true => vec![Subject {
+            kind: SubjectKind::ServiceAccount,
+            name: policy.metadata.name.clone(),
+            namespace: None,
+        }],
+        false => rule.subjects.clone(),
+    }
+}
+
+/// The namespaces the rule is about. Whoever may write policies in one namespace must not decide about others: such a
+/// policy speaks of objects in its own namespace, or of its own service accounts.
+fn namespace(
+    policy: &ApprovalPolicy,
+    rule: &PolicyRule,
+    subjects: &[Subject],
+    at: &str,
+    faults: &mut Faults,
+) -> String {
+    let home = policy.metadata.namespace.as_str();
+    if policy.kind == PolicyKind::ClusterApprovalPolicy {
+        return rule.namespace.clone().unwrap_or_else(|| "*".to_owned());
+    }
+    let namespace = rule.namespace.clone().unwrap_or_else(|| home.to_owned());
+    let own = |subject: &Subject| {
+        subject.kind == SubjectKind::ServiceAccount
+            && subject.namespace.as_deref().is_none_or(|namespace| namespace == home)
+    };
+    if namespace != home && !subjects.iter().all(own) {
+        faults.add(
+            format!("{at}.namespace"),
+            format!(
+                "{namespace:?} is not the policy's own namespace: there it can only speak of service accounts of {home}; \
+                for others, write a ClusterApprovalPolicy"
+            ),
+        );
+    }
+    namespace
+}
+
+/// A pattern for the whole of a text.
+fn pattern(source: &str) -> Result<Regex, String> {
+    if source.len() > MAX_SOURCE {
+        return Err(format!("{} bytes are more than {MAX_SOURCE}", source.len()));
+    }
+    // By itself first, so that what is wrong is shown in what was written.
+    let built = |source: &str| RegexBuilder::new(source).size_limit(MAX_PATTERN).build();
+    built(source).and_then(|_| built(&format!(r"\A(?:{source})\z"))).map_err(|error| error.to_string())
+}
+
+/// Names a rule while it stays as it is.
+fn mark(reference: &str, rule: &PolicyRule) -> String {
+    let text = serde_json::to_vec(rule).unwrap_or_default();
+    let digest: String = Sha256::digest(&text).iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+    format!("{reference}#{digest}")
+}
