@@ -1,7 +1,7 @@
 //! Exceptions as policy: the rules of `ApprovalPolicy` and `ClusterApprovalPolicy`, compiled once and indexed so that a
 //! change meets only those that may be about it.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::BTreeMap, fmt};
 
 use kausality_api::{
     approval::ApprovalMode,
@@ -69,7 +69,7 @@ impl fmt::Display for Ruled {
 pub struct Exceptions {
     rules: Vec<std::sync::Arc<Rule>>,
     /// By kind, subject and namespace.
-    places: HashMap<String, HashMap<Key, HashMap<String, Vec<usize>>>>,
+    places: BTreeMap<String, BTreeMap<Key, BTreeMap<String, Vec<usize>>>>,
     asks_for_parent: bool,
     /// Whether any rule is about changes that are not drift.
     about_origins: bool,

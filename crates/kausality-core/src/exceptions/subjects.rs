@@ -1,12 +1,14 @@
 //! Whom a rule is about.
 
+use std::collections::BTreeSet;
+
 use kausality_api::exception::{Subject, SubjectKind};
 
 use super::pattern::Pattern;
 use crate::review::UserInfo;
 
 /// What rules are found by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     /// Those that do not name one user or group.
     Anybody,
@@ -34,11 +36,8 @@ impl Subjects {
         Self { among: who(among), except: who(except) }
     }
 
-    pub(crate) fn keys(&self) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.among.iter().map(Who::key).collect();
-        let mut seen = std::collections::HashSet::new();
-        keys.retain(|key| seen.insert(key.clone()));
-        keys
+    pub(crate) fn keys(&self) -> BTreeSet<Key> {
+        self.among.iter().map(Who::key).collect()
     }
 
     pub(crate) fn include(&self, user: &UserInfo<'_>) -> bool {
