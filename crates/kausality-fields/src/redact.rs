@@ -118,8 +118,9 @@ fn safe(object: &Value, quotes: &Quotes, redaction: &Redaction) -> Value {
     if !is_secret(object) {
         return object.clone();
     }
-    let safe =
-        |(name, value): (&String, _)| (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned());
+    let safe = |(name, value): (&String, _)| {
+        (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned())
+    };
     let mut fields: Map<String, Value> = fields.iter().map(safe).collect();
     let annotations = fields.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
     for value in annotations.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {

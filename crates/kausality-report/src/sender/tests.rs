@@ -154,12 +154,12 @@ impl Volume {
 #[tokio::test]
 async fn a_secret_that_is_replaced_in_its_volume_is_used_for_the_next_report() {
     static HEARD: Mutex<Vec<(String, bool, bool)>> = Mutex::new(Vec::new());
-    let keys = ["0123456789abcdef", "fedcba9876543210"];
-    let address = serve(async move |request: Incoming| {
+    const KEYS: [&str; 2] = ["0123456789abcdef", "fedcba9876543210"];
+    let address = serve(async |request: Incoming| {
         let (parts, body) = request.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let header = |name: &str| parts.headers[name].to_str().unwrap().to_owned();
-        let [old, new] = keys.map(|key| {
+        let [old, new] = KEYS.map(|key| {
             let key = Key::new(key.as_bytes()).unwrap();
             key.verify(Timestamp::now(), &header(TIMESTAMP), &header(SIGNATURE), &body).is_ok()
         });
@@ -167,12 +167,12 @@ async fn a_secret_that_is_replaced_in_its_volume_is_used_for_the_next_report() {
     })
     .await;
     let volume = Volume(tempfile::tempdir().unwrap());
-    volume.put("..1", &[("token", "first"), ("hmac", keys[0])]);
+    volume.put("..1", &[("token", "first"), ("hmac", KEYS[0])]);
     let (token_file, hmac_key_file) = (volume.file("token"), volume.file("hmac"));
     let sender = sender(Entry { token_file, hmac_key_file, ..entry(address) });
     let send = async || sender.send(&report(), Timestamp::now()).await.unwrap();
     send().await;
-    volume.put("..2", &[("token", "second"), ("hmac", keys[1])]);
+    volume.put("..2", &[("token", "second"), ("hmac", KEYS[1])]);
     send().await;
     let expected = [("Bearer first".to_owned(), true, false), ("Bearer second".to_owned(), false, true)];
     assert_eq!(*HEARD.lock().unwrap(), expected);
