@@ -156,8 +156,10 @@ impl Cluster {
     }
 
     /// Enters drifts into the ledger from now on, for ever: unless this is called, they are only told of.
-    pub async fn keep_ledger(self: Arc<Self>) {
-        self.ledger.keep(&self.fresh, &self.kinds).await;
+    pub fn keep_ledger(self: Arc<Self>) -> impl Future<Output = ()> + Send {
+        // From here on, and not from when somebody first runs it.
+        self.ledger.expect();
+        async move { self.ledger.keep(&self.fresh, &self.kinds).await }
     }
 
     /// What holds for every decision now.

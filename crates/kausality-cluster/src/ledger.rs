@@ -48,6 +48,9 @@ const BETWEEN: Duration = Duration::from_secs(30);
 /// How often it is looked whether there is anything to write.
 const TICK: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether entries are known, while a drift waits for that.
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// How soon an entry that could not be written is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -131,6 +134,11 @@ impl Ledger {
         Self { client, clock, shelf: Shelf::default(), tabs: Mutex::default() }
     }
 
+    /// Somebody is about to [keep](Self::keep) it.
+    pub(crate) fn expect(&self) {
+        self.shelf.expect();
+    }
+
     /// Follows what is entered and writes counts, for ever.
     pub(crate) async fn keep(&self, fresh: &Client, kinds: &Kinds) {
         let mut ticks = tokio::time::interval(TICK);
@@ -152,7 +160,7 @@ impl Ledger {
 
     /// Enters a drift, or counts it once more. Returns when it is in the cluster, or will not be in time.
     pub(crate) async fn enter(&self, drift: &Drift, decision: &Decision, until: Instant) -> Entered {
-        if !self.shelf.is_open() {
+        if !self.opens(until.min(Instant::now() + PATIENCE)).await {
             return Entered::Off;
         }
         let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
@@ -218,6 +226,18 @@ impl Ledger {
             Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an entry could not be closed"),
             Err(_) => tracing::warn!(drift = key.1, "an entry could not be closed: no answer"),
         }
+    }
+
+    /// Waits until it is known what is entered, where that is a matter of moments. Who was killed and comes back is asked
+    /// about a drift at once, and nobody may ever ask again.
+    async fn opens(&self, until: Instant) -> bool {
+        while !self.shelf.is_open() {
+            if !self.shelf.is_opening() || Instant::now() >= until {
+                return false;
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        true
     }
 
     /// Whether a drift is entered and open, as far as can be known without asking.
@@ -425,3 +445,6 @@ fn api(client: &Client, (namespace, _): &Key) -> Api<DynamicObject> {
         _ => Api::namespaced_with(client.clone(), namespace, &resource),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,13 +96,11 @@ impl<'a> Change<'a> {
     pub(crate) fn drift(&self, parent: &Summary, phase: Phase, child: &Child<'_>, snoozed: bool) -> Drift {
         let request = &self.review.request;
         let (values, diff) = self.read();
-        let shown = |object: &Option<_>| {
-            object.as_ref().map(|object| kausality_fields::redact(object, &self.redaction))
-        };
-        let old_object = shown(&values.old_object);
+        let (old, new) = (values.old_object.as_ref(), values.object.as_ref());
+        let shown = kausality_fields::redact_both(old, new, &self.redaction);
         let (old_object, new_object) = match request.operation {
-            Operation::Delete => (None, old_object),
-            _ => (old_object, shown(&values.object)),
+            Operation::Delete => (None, shown.0),
+            _ => shown,
         };
         let id = self.id(parent, child);
         let report = DriftReport::new(DriftReportSpec {

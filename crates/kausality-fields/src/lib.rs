@@ -65,7 +65,7 @@ pub mod verdict;
 pub use diff::{Change, Diff, Leaf};
 pub use fieldsv1::{FieldsV1Error, FieldsV1Problem};
 pub use path::{Path, Step};
-pub use redact::{Redaction, redact};
+pub use redact::{Redaction, redact, redact_both};
 pub use scalar::Scalar;
 pub use set::FieldSet;
 

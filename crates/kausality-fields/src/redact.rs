@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
+mod quotes;
+
+use quotes::Quotes;
+
 /// What a digest is shown after, and serialised after.
 pub(crate) const PREFIX: &str = "redacted:";
 
@@ -28,7 +32,7 @@ const COPIES: [&str; 4] = [
 ///
 /// An object is a Secret if its `kind` says so and its `apiVersion` is `v1`, or missing. Covered are all values under
 /// `data` and `stringData` of whatever type, and the annotations in which kubectl and other tools keep a copy of the
-/// object.
+/// object; where whole objects are shown, also those that quote a value.
 #[derive(Clone)]
 pub struct Redaction {
     salt: Vec<u8>,
@@ -94,15 +98,37 @@ impl fmt::Debug for Redaction {
 /// The digests are those of a [`Diff`](crate::Diff) with the same [`Redaction`]. Give diffs the plain objects: a
 /// redacted object redacted again has other digests.
 pub fn redact(object: &Value, redaction: &Redaction) -> Value {
-    match object {
-        Value::Object(fields) if is_secret(object) => {
-            let safe = |(name, value): (&String, _)| {
-                (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned())
-            };
-            fields.iter().map(safe).collect()
-        }
-        _ => object.clone(),
+    safe(object, &Quotes::of([object]), redaction)
+}
+
+/// Two versions of an object, each as [`redact`] has it, without quotes of what the other holds either: who changes a
+/// password may note down the old one.
+pub fn redact_both(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    redaction: &Redaction,
+) -> (Option<Value>, Option<Value>) {
+    let quotes = Quotes::of(old.into_iter().chain(new));
+    let safe = |object: Option<&Value>| object.map(|object| safe(object, &quotes, redaction));
+    (safe(old), safe(new))
+}
+
+fn safe(object: &Value, quotes: &Quotes, redaction: &Redaction) -> Value {
+    let Value::Object(fields) = object else { return object.clone() };
+    if !is_secret(object) {
+        return object.clone();
     }
+    let safe = |(name, value): (&String, _)| {
+        (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned())
+    };
+    let mut fields: Map<String, Value> = fields.iter().map(safe).collect();
+    let annotations = fields.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    for value in annotations.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        if value.as_str().is_some_and(|text| quotes.are_in(text)) {
+            *value = redaction.marker(value);
+        }
+    }
+    Value::Object(fields)
 }
 
 /// Whether an object holds secret values. In doubt it does: items of lists often come without an apiVersion.

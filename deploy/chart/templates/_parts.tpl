@@ -42,7 +42,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* A Deployment. Call with a dict of root, component, values and args. */}}
+{{/* A Deployment. Call with a dict of root, component, values and args; and of annotations, volumes and mounts, if there are any. */}}
 {{- define "kausality.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -70,7 +70,7 @@ spec:
         {{- with .values.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- with .values.podAnnotations }}
+      {{- with merge (dict) (.annotations | default dict) .values.podAnnotations }}
       annotations:
         {{- toYaml . | nindent 8 }}
       {{- end }}
@@ -172,6 +172,14 @@ spec:
         {{- end }}
         securityContext:
           {{- include "kausality.containerSecurity" . | nindent 10 }}
+        {{- with .mounts }}
+        volumeMounts:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+      {{- with .volumes }}
+      volumes:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end }}
 
 {{/* What makes an object exist during an upgrade only: Helm deletes it before the next run, and when all is done. */}}

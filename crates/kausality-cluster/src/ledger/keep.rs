@@ -60,7 +60,7 @@ pub async fn keep(cluster: Arc<Cluster>) {
 }
 
 async fn follow(cluster: &Cluster, plural: &str, page: &Page) {
-    until_served(&cluster.kinds, plural).await;
+    until_served(&cluster.kinds, plural, || ()).await;
     feed(Api::all_with(cluster.fresh.clone(), &resource(plural)), plural, &page.pulse, page).await;
 }
 

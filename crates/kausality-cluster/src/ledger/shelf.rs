@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -44,6 +47,8 @@ pub(crate) struct Shelf {
 #[derive(Debug, Default)]
 struct Side {
     pulse: Pulse,
+    /// Whether somebody looks for them, and found nothing so far that speaks against it.
+    expected: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -61,9 +66,22 @@ const MAX_LOST: usize = 10_000;
 impl Shelf {
     /// Follows the entries of one kind, for ever; waits while the kind is not served.
     pub(super) async fn follow(&self, client: &Client, kinds: &Kinds, plural: &str) {
-        until_served(kinds, plural).await;
         let side = if plural == "drifts" { &self.namespaced } else { &self.cluster };
+        until_served(kinds, plural, || side.expected.store(false, Ordering::Relaxed)).await;
+        side.expected.store(true, Ordering::Relaxed);
         feed(Api::all_with(client.clone(), &resource(plural)), plural, &side.pulse, side).await;
+    }
+
+    /// Somebody is about to follow the entries.
+    pub(super) fn expect(&self) {
+        for side in [&self.namespaced, &self.cluster] {
+            side.expected.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it is a matter of moments until it is known what is entered.
+    pub(super) fn is_opening(&self) -> bool {
+        [&self.namespaced, &self.cluster].into_iter().all(Side::is_near)
     }
 
     /// Whether it is known what is entered.
@@ -98,9 +116,10 @@ impl Shelf {
     }
 }
 
-/// Waits until a kind of entries is served.
-pub(super) async fn until_served(kinds: &Kinds, plural: &str) {
+/// Waits until a kind of entries is served. Each time that it is not, `unserved` is told.
+pub(super) async fn until_served(kinds: &Kinds, plural: &str, unserved: impl Fn()) {
     while let Err(error) = kinds.of_resource(GROUP, plural).await {
+        unserved();
         let pause = match error {
             UnknownKind::NotServed(_) => LOOK,
             error => {
@@ -113,6 +132,12 @@ pub(super) async fn until_served(kinds: &Kinds, plural: &str) {
 }
 
 impl Side {
+    /// Whether its entries are known, or will be as soon as they are listed: nothing has failed yet.
+    fn is_near(&self) -> bool {
+        let fails = || self.pulse.health(0).outage.is_some();
+        self.pulse.is_synced() || self.expected.load(Ordering::Relaxed) && !fails()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-use super::{Redaction, redact};
+use super::{Redaction, redact, redact_both};
 use crate::{Diff, Leaf, intent, object};
 use serde_json::{Value, json};
 
@@ -124,6 +124,44 @@ fn the_rest_of_a_secret_stays() {
     let digests = |pointer: &str| safe.pointer(pointer).cloned().unwrap();
     let copy = digests("/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration");
     assert_eq!(safe, with(json!({"k": digests("/data/k")}), copy.as_str().unwrap()));
+}
+
+#[test]
+fn annotations_that_quote_a_value_are_digests() {
+    let with = |data: Value, annotation: &str| {
+        json!({"kind": "Secret", "metadata": {"annotations": {"note": annotation}}, "data": data["data"],
+            "stringData": data["stringData"]})
+    };
+    // "s3cret", "ab" and "other".
+    let data =
+        json!({"data": {"a": "czNjcmV0", "b": "YWI=", "c": "", "d": "IA=="}, "stringData": {"e": "other"}});
+    let is_shown = |annotation: &str| {
+        let object = with(data.clone(), annotation);
+        let shown = redact(&object, &salt()).pointer("/metadata/annotations/note").cloned().unwrap();
+        assert!(shown == annotation || shown == salt().marker(&json!(annotation)), "{shown}");
+        shown == annotation
+    };
+    for quoting in ["s3cret", "it was s3cret!", "czNjcmV0", "x=czNjcmV0;", "ab", "YWI", "another", "b3RoZXI="]
+    {
+        assert!(!is_shown(quoting), "{quoting}");
+    }
+    for harmless in ["", " ", "s3cre", "a", "abc", "stable"] {
+        assert!(is_shown(harmless), "{harmless}");
+    }
+    let (old, new) = (
+        with(json!({"data": {"a": "czNjcmV0"}}), "new is other"),
+        with(json!({"stringData": {"a": "other"}}), "old was s3cret"),
+    );
+    let (safe_old, safe_new) = redact_both(Some(&old), Some(&new), &salt());
+    for (object, alone, both) in [(old, 1, safe_old), (new, 1, safe_new)] {
+        let quotes = |object: &Value| {
+            object.to_string().matches(" is ").count() + object.to_string().matches(" was ").count()
+        };
+        assert_eq!((quotes(&redact(&object, &salt())), quotes(&both.unwrap())), (alone, 0));
+    }
+    assert_eq!(redact_both(None, None, &salt()), (None, None));
+    let other = json!({"kind": "ConfigMap", "metadata": {"annotations": {"note": "s3cret"}}, "data": {"a": "s3cret"}});
+    assert_eq!(redact_both(None, Some(&other), &salt()), (None, Some(other.clone())));
 }
 
 fn digests(old: &str, new: &str, salt: &str) -> [String; 2] {

@@ -128,6 +128,56 @@ async fn what_is_sent_is_complete_signed_and_authorized_with_what_is_in_the_file
     assert_eq!(gone.about, About::Endpoint);
 }
 
+/// A volume as the kubelet keeps it: files lead through `..data`, which is replaced at once.
+struct Volume(tempfile::TempDir);
+
+impl Volume {
+    fn put(&self, version: &str, files: &[(&str, &str)]) {
+        let folder = self.0.path();
+        std::fs::create_dir(folder.join(version)).unwrap();
+        for (name, content) in files {
+            std::fs::write(folder.join(version).join(name), content).unwrap();
+            let link = folder.join(name);
+            if link.symlink_metadata().is_err() {
+                std::os::unix::fs::symlink(Path::new("..data").join(name), link).unwrap();
+            }
+        }
+        std::os::unix::fs::symlink(version, folder.join("..new")).unwrap();
+        std::fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
+    }
+
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.0.path().join(name))
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_is_replaced_in_its_volume_is_used_for_the_next_report() {
+    static HEARD: Mutex<Vec<(String, bool, bool)>> = Mutex::new(Vec::new());
+    const KEYS: [&str; 2] = ["0123456789abcdef", "fedcba9876543210"];
+    let address = serve(async |request: Incoming| {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let header = |name: &str| parts.headers[name].to_str().unwrap().to_owned();
+        let [old, new] = KEYS.map(|key| {
+            let key = Key::new(key.as_bytes()).unwrap();
+            key.verify(Timestamp::now(), &header(TIMESTAMP), &header(SIGNATURE), &body).is_ok()
+        });
+        HEARD.lock().unwrap().push((header("authorization"), old, new));
+    })
+    .await;
+    let volume = Volume(tempfile::tempdir().unwrap());
+    volume.put("..1", &[("token", "first"), ("hmac", KEYS[0])]);
+    let (token_file, hmac_key_file) = (volume.file("token"), volume.file("hmac"));
+    let sender = sender(Entry { token_file, hmac_key_file, ..entry(address) });
+    let send = async || sender.send(&report(), Timestamp::now()).await.unwrap();
+    send().await;
+    volume.put("..2", &[("token", "second"), ("hmac", KEYS[1])]);
+    send().await;
+    let expected = [("Bearer first".to_owned(), true, false), ("Bearer second".to_owned(), false, true)];
+    assert_eq!(*HEARD.lock().unwrap(), expected);
+}
+
 #[tokio::test]
 async fn answers_are_bounded_and_waited_for_no_longer_than_said() {
     let large = serve(async |_| Body::from(vec![b' '; LARGEST_ANSWER + 1])).await;

@@ -21,6 +21,9 @@ const AT_ONCE: usize = 32;
 /// How many requests may be unanswered where it does not. More means that it does not keep up at all.
 const MAX_UNANSWERED: u64 = 20_000;
 
+/// How long before a request is due timers are exact enough.
+const COARSE: Duration = Duration::from_millis(3);
+
 /// What is sent, over and over.
 #[derive(Clone)]
 pub(crate) struct Load {
@@ -117,6 +120,9 @@ impl Load {
                 break;
             }
             let due = begun + since;
+            if let Some(far) = due.checked_duration_since(Instant::now() + COARSE) {
+                tokio::time::sleep(far).await;
+            }
             // Timers are too coarse by far. This thread has nothing else to do, and what is ready goes first.
             while Instant::now() < due {
                 tokio::task::yield_now().await;

@@ -5,6 +5,7 @@
 //!            (this process)       ──▶ ours, on an API in memory       (a real control plane, with us and without)
 //!                                 ──▶ any other, by its URL
 //!  parents   a fresh process each: memory and start-up      cost      one decision, with many policies or objects
+//!  hot       a controller that drifts 1,000 times a second ──▶ kausality webhook ──▶ a real API server
 //! ```
 //!
 //! - `contest`: the most that each webhook can take, then the latency of each at the same rate. The null webhook is our
@@ -12,6 +13,7 @@
 //! - `writes`: how long the API server takes for an update that is reviewed, and for one that is not.
 //! - `parents`: memory for each watched parent, and how long it takes until all are known.
 //! - `cost`: one decision against the number of policies, and of watched objects.
+//! - `hot`: what one drift in a hot loop costs others, and the API server.
 //!
 //! All that is compared is measured in turns, so that what else the machine does meets everybody. Where there are two
 //! processors or more, servers have one to themselves, and the generator another.
@@ -31,6 +33,7 @@ mod cost;
 mod deployments;
 mod figures;
 mod generator;
+mod hot;
 mod machine;
 mod parents;
 mod reviews;
@@ -86,6 +89,8 @@ enum Part {
     Parents,
     /// Cost of a decision
     Cost,
+    /// A drift in a hot loop
+    Hot,
 }
 
 /// How long to measure, and how much.
@@ -101,6 +106,8 @@ struct Plan {
     writes: usize,
     /// Decisions in one round.
     decisions: usize,
+    /// How long a hot loop takes.
+    hot: Duration,
     others: Vec<String>,
 }
 
@@ -115,6 +122,7 @@ impl Plan {
                 parents: vec![1_000, 10_000],
                 writes: 40,
                 decisions: 2_000,
+                hot: Duration::from_secs(3),
                 others,
             };
         }
@@ -125,6 +133,7 @@ impl Plan {
             parents: vec![1_000, 10_000, 100_000],
             writes: 400,
             decisions: 20_000,
+            hot: Duration::from_secs(60),
             others,
         }
     }
@@ -141,11 +150,12 @@ fn main() -> Result<()> {
     let mut figures = Map::new();
     let wanted = |part| arguments.part.is_empty() || arguments.part.contains(&part);
     type Measure = fn(&Plan, &mut Report) -> Result<Value>;
-    let parts: [(Part, &str, Measure); 4] = [
+    let parts: [(Part, &str, Measure); 5] = [
         (Part::Contest, "contest", contest::measure),
         (Part::Writes, "writes", writes::measure),
         (Part::Parents, "parents", parents::measure),
         (Part::Cost, "cost", cost::measure),
+        (Part::Hot, "hot", hot::measure),
     ];
     for (part, name, measure) in parts {
         if wanted(part) {

@@ -1,31 +1,24 @@
-//! Controllers and the backend are killed at random moments, and every drift still arrives.
+//! Webhook, controller and endpoint are killed at random moments, and every drift still arrives.
 //!
 //! `KAUSALITY_ROUNDS` and `KAUSALITY_DRIFTS` say how many kills there are, and how many drifts; `KAUSALITY_SEED` repeats one run.
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use jiff::Timestamp;
-use kausality_sandbox::{Sandbox, User};
-use kausality_testbed::{eventually, free_port};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    core::{ApiResource, DynamicObject, GroupVersionKind},
-};
+use kausality_testbed::eventually;
 use serde_json::{Value, json};
+use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::process::Backend;
+use crate::{
+    garden::{Garden, PATIENCE, Plot},
+    machinery::{Machinery, TOKEN, VICTIMS},
+};
 
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Not to be found anywhere.
-const TOKEN: &str = "planted-token-3141592653";
+/// How many requests are under way at once.
+const AT_ONCE: usize = 16;
 
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap())
@@ -41,152 +34,26 @@ impl Dice {
     }
 }
 
-fn api(client: &Client, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk(group, version, kind);
-    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, plural))
+/// What happened on a plot.
+struct Story {
+    plot: Plot,
+    /// Under which it was denied.
+    id: String,
+    undecided: u64,
 }
 
-fn drifts(client: &Client) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("kausality.io", "v1alpha1", "Drift");
-    Api::namespaced_with(client.clone(), "default", &ApiResource::from_gvk_with_plural(&kind, "drifts"))
-}
-
-fn object(value: Value) -> DynamicObject {
-    serde_json::from_value(value).unwrap()
-}
-
-/// A cluster with all kinds of Kausality.
-async fn cluster() -> Sandbox {
-    let sandbox = Sandbox::builder().build();
-    let client = sandbox.client(&User::admin("admin"));
-    let definitions =
-        api(&client, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
-    for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds").read_dir().unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let definition: DynamicObject = serde_saphyr::from_str(&text).unwrap();
-        definitions.create(&PostParams::default(), &definition).await.unwrap();
-    }
-    let namespace = json!({"metadata": {"name": "kausality-system"}});
-    let namespaces = api(&client, "", "v1", "Namespace", "namespaces");
-    namespaces.create(&PostParams::default(), &object(namespace)).await.unwrap();
-    let served = async || drifts(&client).list(&ListParams::default()).await;
-    eventually(PATIENCE, "drifts are served", served).await.unwrap();
-    sandbox
-}
-
-fn drift(id: &str) -> Value {
-    let now = Timestamp::now();
-    json!({
-        "apiVersion": "kausality.io/v1alpha1", "kind": "Drift", "metadata": {"name": id},
-        "spec": {
-            "id": id, "parentIntent": "i", "diff": "d", "summary": {"parent": "", "child": "", "actor": "", "change": ""},
-            "parent": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "parent",
-                "lifecyclePhase": "Initialized"},
-            "child": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": id},
-            "request": {"user": "u", "uid": format!("request-{id}"), "operation": "UPDATE"},
-            "newObject": {"spec": {"of": id}},
-        },
-        "status": {"state": "Blocked", "count": 1, "firstSeen": now, "lastSeen": now, "countedAt": now},
-    })
-}
-
-/// All that runs, and how to start it.
-struct Machinery {
-    folder: tempfile::TempDir,
-    address: String,
-    client: Client,
-    backend: Backend,
-    controller: Child,
-}
-
-impl Machinery {
-    fn new(client: Client, kubeconfig: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
-        std::fs::write(folder.path().join("token"), TOKEN).unwrap();
-        let address = format!("127.0.0.1:{}", free_port().unwrap());
-        let backend = backend(folder.path(), &address);
-        let controller = controller(folder.path(), &address);
-        Self { folder, address, client, backend, controller }
-    }
-
-    /// Kills one of them, and starts it anew.
-    async fn kill(&mut self, dice: &mut Dice) {
-        if dice.below(2) == 0 {
-            self.backend.kill();
-            self.backend = backend(self.folder.path(), &self.address);
-            return;
-        }
-        self.controller.kill().unwrap();
-        self.controller.wait().unwrap();
-        // Nobody has to wait here until its lease is over: it is dead for certain.
-        let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "leases");
-        let leases: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), "kausality-system", &resource);
-        _ = leases.delete("kausality-controller", &DeleteParams::default()).await;
-        self.controller = controller(self.folder.path(), &self.address);
-    }
-
-    /// All reports that the backend has, oldest first.
-    fn reports(&self) -> Vec<(String, String)> {
-        let (mut reports, mut more) = (Vec::new(), String::new());
-        loop {
-            let headers = format!("Authorization: Bearer {TOKEN}\r\n");
-            let (status, page) =
-                self.backend.ask("GET", &format!("/api/v1/drifts?limit=300{more}"), &headers, "");
-            assert_eq!(status, 200, "{page}");
-            let text = |item: &Value, field: &str| item["report"]["spec"][field].as_str().unwrap().to_owned();
-            reports.extend(
-                page["items"].as_array().unwrap().iter().map(|item| (text(item, "id"), text(item, "phase"))),
-            );
-            match page["continue"].as_str() {
-                Some(token) => more = format!("&continue={token}"),
-                None => break,
-            }
-        }
-        reports.reverse();
-        reports
-    }
-
-    /// What the controller last said.
-    fn last_words(&self) -> String {
-        let log = self.log();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("controller.log")).unwrap()
-    }
-}
-
-impl Drop for Machinery {
-    fn drop(&mut self) {
-        _ = self.controller.kill();
-        _ = self.controller.wait();
-    }
-}
-
-fn backend(folder: &Path, address: &str) -> Backend {
-    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    Backend::start_at(address, &["serve", "--database", &file("reports.db"), "--token-file", &file("token")])
-}
-
-fn controller(folder: &Path, address: &str) -> Child {
-    let log = |name: &str| File::options().create(true).append(true).open(folder.join(name)).unwrap();
-    let file = |name: &str| -> PathBuf { folder.join(name) };
-    Command::new(env!("CARGO_BIN_EXE_kausality"))
-        .args(["controller", "--service", "webhook", "--drift-webhook-timeout", "2s"])
-        .arg("--kubeconfig")
-        .arg(file("kubeconfig"))
-        .args(["--drift-webhook-url", &format!("http://{address}/webhook"), "--drift-webhook-token-file"])
-        .arg(file("token"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log("controller.log"))
-        .spawn()
-        .unwrap()
+/// Its operator drifts and is denied; after a pause somebody changes the stack, and the drift is over.
+async fn story(garden: Arc<Garden>, places: Arc<Semaphore>, plot: Plot, pause: Duration) -> Story {
+    let turn = places.acquire().await.unwrap();
+    let drifted = garden.drift(plot, "ConfigMap", &json!({"data": {"colour": plot.colour()}})).await;
+    drop(turn);
+    let id = drifted.drift.unwrap_or_else(|| panic!("{plot:?} drifted, and nobody minded"));
+    // How long it is open is what is random here.
+    tokio::time::sleep(pause).await;
+    let _turn = places.acquire().await.unwrap();
+    let changed = garden.change(plot).await;
+    assert_eq!(changed.drift, None, "who changes a stack does not drift");
+    Story { plot, id, undecided: drifted.undecided + changed.undecided }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,63 +63,78 @@ async fn every_drift_arrives_whoever_is_killed() {
     let seed = number("KAUSALITY_SEED", now);
     println!("KAUSALITY_SEED={seed} KAUSALITY_ROUNDS={rounds} KAUSALITY_DRIFTS={count}");
     let mut dice = Dice(seed);
-    let sandbox = cluster().await;
-    let served = sandbox.serve(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let client = sandbox.client(&User::admin("admin"));
-    let mut machinery = Machinery::new(client.clone(), &served.kubeconfig(&User::admin("controller")));
-    let ids: Vec<String> = (0..count).map(|number| format!("d{number:04}")).collect();
-    // Between two kills, so many drifts come, and so many of those before are over.
-    let share = ids.len().div_ceil(usize::try_from(rounds).unwrap());
-    let (mut come, mut gone) = (0, 0);
-    for _ in 0..rounds {
-        for id in ids.iter().skip(come).take(share) {
-            drifts(&client).create(&PostParams::default(), &object(drift(id))).await.unwrap();
-            come += 1;
+    let garden = Arc::new(Garden::new().await);
+    let plots: Vec<Plot> = (0..count).map(Plot).collect();
+    let spare = Plot(count);
+    let mut namespaces: Vec<String> = plots.iter().chain([&spare]).map(|plot| plot.namespace()).collect();
+    namespaces.dedup();
+    for namespace in &namespaces {
+        garden.namespace(namespace).await;
+    }
+    for plot in plots.iter().chain([&spare]) {
+        garden.plant(*plot, Garden::config_map()).await;
+    }
+    let mut machinery = Machinery::new(&garden, "info", &[]);
+    garden.guarded(spare, "ConfigMap").await;
+
+    let begun = Instant::now();
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut stories = JoinSet::new();
+    let share = plots.len().div_ceil(usize::try_from(rounds).unwrap());
+    for (plots, round) in plots.chunks(share).zip(0..) {
+        for plot in plots {
+            let pause = Duration::from_millis(dice.below(2000));
+            stories.spawn(story(garden.clone(), places.clone(), *plot, pause));
         }
-        // When the blow falls is what is random here.
+        // When the blow falls is what is random here; whom it hits goes round, so that it hits everybody.
         tokio::time::sleep(Duration::from_millis(dice.below(700))).await;
-        machinery.kill(&mut dice).await;
-        while gone + share / 2 < come {
-            resolve(&client, &ids[gone]).await;
-            gone += 1;
-        }
+        machinery.kill(VICTIMS[(seed as usize + round) % VICTIMS.len()]).await;
     }
-    for id in &ids[gone..] {
-        resolve(&client, id).await;
-    }
-    // Asked of the backend first: to list all drifts time and again would be most of the work.
+    let stories = stories.join_all().await;
+    let undecided: u64 = stories.iter().map(|story| story.undecided).sum();
+    println!("{count} drifts denied in {:?}; {undecided} requests found no webhook", begun.elapsed());
+
+    // Asked of the endpoint first: to list all drifts time and again would be most of the work.
     let arrived = async || match machinery.backend.ask("GET", "/healthz", "", "").1["driftCount"].as_u64() {
         Some(reports) if reports == 2 * count => Ok(()),
         reports => Err(format!("{reports:?} reports. {}", machinery.last_words())),
     };
     eventually(PATIENCE, "all has arrived", arrived).await.unwrap();
     let recorded = async || {
-        let all = drifts(&client).list(&ListParams::default()).await.unwrap();
-        let is_untold = |drift: &&DynamicObject| drift.data["status"]["deliveries"][0]["resolved"].is_null();
+        let all = garden.ledger().await;
+        let is_untold =
+            |drift: &&kube::core::DynamicObject| drift.data["status"]["deliveries"][0]["resolved"].is_null();
         match all.iter().filter(is_untold).count() {
-            0 => Ok(()),
+            0 => Ok(all),
             left => Err(format!("{left} are left. {}", machinery.last_words())),
         }
     };
-    eventually(PATIENCE, "all is recorded", recorded).await.unwrap();
+    let ledger = eventually(PATIENCE, "all is recorded", recorded).await.unwrap();
+    println!("all has arrived and is recorded after {:?}", begun.elapsed());
+    assert_eq!(ledger.len(), stories.len(), "one entry for each");
 
-    let mut heard: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (id, phase) in machinery.reports() {
-        heard.entry(id).or_default().push(phase);
+    let mut heard: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for report in machinery.reports() {
+        heard.entry(report["id"].as_str().unwrap().to_owned()).or_default().push(report);
     }
-    assert_eq!(heard.keys().collect::<Vec<_>>(), ids.iter().collect::<Vec<_>>(), "all, and none is made up");
-    for (id, phases) in &heard {
-        assert_eq!(phases, &["Detected", "Resolved"], "{id}");
+    let denied: BTreeMap<&str, Plot> = stories.iter().map(|story| (story.id.as_str(), story.plot)).collect();
+    assert_eq!(
+        heard.keys().map(String::as_str).collect::<Vec<_>>(),
+        denied.keys().copied().collect::<Vec<_>>(),
+        "all that was denied, and none is made up"
+    );
+    for (id, reports) in &heard {
+        let plot = denied[id.as_str()];
+        let phases: Vec<&Value> = reports.iter().map(|report| &report["phase"]).collect();
+        assert_eq!(phases, ["Detected", "Resolved"], "{id}");
+        for report in reports {
+            assert_eq!(report["child"]["name"], plot.name(), "{report}");
+            assert_eq!(report["newObject"]["data"]["colour"], plot.colour(), "{report}");
+        }
     }
-    let ledger = serde_json::to_string(&drifts(&client).list(&ListParams::default()).await.unwrap()).unwrap();
-    for (place, text) in [("the log", machinery.log()), ("the ledger", ledger)] {
+    let ledger = serde_json::to_string(&ledger).unwrap();
+    for (place, text) in [("a log", machinery.logs()), ("the ledger", ledger)] {
         assert!(!text.contains(TOKEN), "{place} has the token");
         assert!(!text.contains("/webhook"), "{place} has the URL");
     }
-}
-
-async fn resolve(client: &Client, id: &str) {
-    let status = json!({"state": "Resolved", "resolution": {"reason": "ChildGone", "at": Timestamp::now()}});
-    let patch = Patch::Merge(json!({"status": status}));
-    drifts(client).patch(id, &PatchParams::default(), &patch).await.unwrap();
 }

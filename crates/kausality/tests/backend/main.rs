@@ -15,7 +15,10 @@ use kausality_report::{
 use serde_json::{Value, json};
 
 mod failover;
+mod garden;
+mod machinery;
 mod process;
+mod secrets;
 
 use process::{Backend, command};
 

@@ -4,6 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ pub(crate) struct Backend {
     child: Child,
     address: String,
     pub(crate) stdout: BufReader<ChildStdout>,
+    log: Arc<Mutex<String>>,
 }
 
 /// `kausality backend …`.
@@ -32,7 +34,10 @@ impl Backend {
         let mut command = command(arguments);
         command.args(["--bind-address", address]).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let log = Arc::new(Mutex::new(String::new()));
+        let kept = log.clone();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = lines.inspect(move |line| kept.lock().unwrap().extend([line.as_str(), "\n"]));
         let address = lines.find_map(|line| {
             let line: Value = serde_json::from_str(&line).ok()?;
             (line["fields"]["message"] == "listening")
@@ -41,7 +46,12 @@ impl Backend {
         // Its log must be read on, or it would block one day.
         std::thread::spawn(move || lines.for_each(drop));
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, address: address.expect("it says where it listens"), stdout }
+        Self { child, address: address.expect("it says where it listens"), stdout, log }
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
     pub(crate) fn port(&self) -> &str {

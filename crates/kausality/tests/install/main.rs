@@ -6,5 +6,6 @@ mod chart;
 mod documentation;
 mod plain;
 mod release;
+mod reports;
 mod rights;
 mod stage;

@@ -1,0 +1,205 @@
+//! The ledger against an API server that keeps entries, and counts who reads them.
+
+use std::convert::Infallible;
+
+use http::{Method, Request, Response};
+use kausality_core::{class::Class, gate::Resolution, intent::IntentHash};
+use kube::client::Body;
+
+use super::*;
+
+/// An API server of this kind.
+#[derive(Default)]
+struct Fake {
+    /// Entries are not served, or nobody may list them, or a list takes this long.
+    is_bare: bool,
+    is_forbidden: bool,
+    slowness: Duration,
+    entries: BTreeMap<String, Value>,
+    version: u64,
+    /// How often single entries were read.
+    reads: usize,
+}
+
+type Shared = Arc<Mutex<Fake>>;
+
+const DRIFTS: &str = "/apis/kausality.io/v1alpha1/namespaces/shop/drifts";
+
+impl Fake {
+    fn answer(&mut self, method: &Method, path: &str, query: &str, body: Value) -> (u16, Value) {
+        let name = path.strip_prefix(DRIFTS).map(|rest| rest.trim_start_matches('/').to_owned());
+        match (method, name) {
+            (&Method::GET, _) if path == "/api" || path == "/apis" => (200, self.discovery(path)),
+            (&Method::POST, Some(_)) => {
+                let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+                (201, self.store(name, body))
+            }
+            (&Method::GET, Some(name)) if !name.is_empty() => {
+                self.reads += 1;
+                self.entries.get(&name).map_or_else(|| failure(404), |entry| (200, entry.clone()))
+            }
+            (&Method::PATCH, Some(name)) => {
+                let mut entry = self.entries.remove(&name).unwrap();
+                for (field, value) in body["status"].as_object().unwrap() {
+                    entry["status"][field] = value.clone();
+                }
+                (200, self.store(name, entry))
+            }
+            // A watch that ends at once is asked for again and again; on none of them happens anything.
+            (&Method::GET, None) if query.contains("watch=true") => (200, Value::Null),
+            (&Method::GET, None) if self.is_forbidden => failure(403),
+            (&Method::GET, None) => {
+                let metadata = json!({"resourceVersion": "1"});
+                (200, json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": []}))
+            }
+            asked => panic!("{asked:?} {path}"),
+        }
+    }
+
+    fn store(&mut self, name: String, mut entry: Value) -> Value {
+        self.version += 1;
+        entry["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.entries.insert(name, entry.clone());
+        entry
+    }
+
+    fn discovery(&self, path: &str) -> Value {
+        let resource = |plural: &str, kind: &str, scope: &str| {
+            json!({"resource": plural, "scope": scope, "verbs": ["get"], "singularResource": "",
+                "responseKind": {"group": GROUP, "version": "v1alpha1", "kind": kind}})
+        };
+        let resources =
+            [resource("drifts", "Drift", "Namespaced"), resource("clusterdrifts", "ClusterDrift", "Cluster")];
+        let items = match path == "/api" || self.is_bare {
+            true => json!([]),
+            false => json!([{"metadata": {"name": GROUP}, "versions": [
+                {"version": "v1alpha1", "freshness": "Current", "resources": resources}]}]),
+        };
+        json!({"apiVersion": "apidiscovery.k8s.io/v2", "kind": "APIGroupDiscoveryList", "metadata": {}, "items": items})
+    }
+}
+
+fn failure(code: u16) -> (u16, Value) {
+    let reason = if code == 404 { "NotFound" } else { "Forbidden" };
+    (
+        code,
+        json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}),
+    )
+}
+
+fn client(fake: &Shared) -> Client {
+    let fake = fake.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let fake = fake.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
+            let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+            let slowness = fake.lock().unwrap().slowness;
+            if path.ends_with("drifts") && head.method == Method::GET {
+                tokio::time::sleep(slowness).await;
+            }
+            let (code, answer) = fake.lock().unwrap().answer(&head.method, path, query, body);
+            let answer = if answer.is_null() { Vec::new() } else { answer.to_string().into_bytes() };
+            Ok::<_, Infallible>(Response::builder().status(code).body(Body::from(answer)).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A ledger that somebody keeps, and what it is kept in.
+fn kept(fake: Fake) -> (Arc<Ledger>, Shared) {
+    let fake = Shared::new(Mutex::new(fake));
+    let client = client(&fake);
+    let begun = Instant::now();
+    let clock = Clock::new(move || Timestamp::UNIX_EPOCH + begun.elapsed());
+    let ledger = Arc::new(Ledger::new(client.clone(), clock));
+    ledger.expect();
+    let keeping = ledger.clone();
+    tokio::spawn(async move { keeping.keep(&client, &Kinds::new(client.clone())).await });
+    (ledger, fake)
+}
+
+fn drift() -> Drift {
+    let report = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "DriftReport", "spec": {
+        "id": "d", "phase": "Detected",
+        "parent": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web",
+            "lifecyclePhase": "Initialized"},
+        "child": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "namespace": "shop", "name": "web-1"},
+        "newObject": {}, "request": {"user": "u", "uid": "1", "operation": "UPDATE"}}});
+    Drift {
+        report: serde_json::from_value(report).unwrap(),
+        diff: kausality_fields::Diff::default(),
+        owners: Vec::new(),
+        parent_intent: IntentHash::parse("0000000000000000").unwrap(),
+        parent_trace: None,
+        snoozed: false,
+    }
+}
+
+async fn see(ledger: &Ledger) -> Entered {
+    let decision = Decision { resolution: Resolution::Blocked, ..Decision::allow(Class::Update) };
+    ledger.enter(&drift(), &decision, Instant::now() + Duration::from_secs(8)).await
+}
+
+/// Closes the entry, after all that has been seen of it.
+fn close(fake: &Shared) {
+    let mut fake = fake.lock().unwrap();
+    let mut entry = fake.entries["d"].clone();
+    entry["status"]["state"] = "Resolved".into();
+    entry["status"]["resolution"] = json!({"reason": "ParentChanged", "at": "2100-01-01T00:00:00Z"});
+    fake.store("d".to_owned(), entry);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_of_a_drift_before_it_was_over_is_not_read_for_ever() {
+    let (ledger, fake) = kept(Fake::default());
+    for _ in 0..3 {
+        assert_eq!(see(&ledger).await, Entered::Yes);
+    }
+    close(&fake);
+    let reads = async |seconds| {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        std::mem::take(&mut fake.lock().unwrap().reads)
+    };
+    assert_eq!(reads(25).await, 0, "it has been written a moment ago");
+    assert_eq!(reads(10).await, 1, "what has been seen since is to be counted, and turns out to be over");
+    assert_eq!(reads(120).await, 0);
+    assert_eq!(fake.lock().unwrap().entries["d"]["status"]["count"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_seen_again_and_again_is_written_twice_a_minute() {
+    let (ledger, fake) = kept(Fake::default());
+    for _ in 0..1200 {
+        assert_eq!(see(&ledger).await, Entered::Yes);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let fake = fake.lock().unwrap();
+    assert!((2..=3).contains(&fake.version), "{} writes in a minute", fake.version);
+    assert!((2..=3).contains(&(fake.reads + 1)), "{} reads in a minute", fake.reads);
+}
+
+/// Who was killed is asked before it knows anything.
+#[tokio::test(start_paused = true)]
+async fn a_drift_that_comes_before_the_entries_are_known_is_entered() {
+    let (ledger, fake) = kept(Fake { slowness: Duration::from_millis(700), ..Fake::default() });
+    assert_eq!(see(&ledger).await, Entered::Yes);
+    assert_eq!(fake.lock().unwrap().entries["d"]["status"]["state"], "Blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_entries_that_will_not_be_known() {
+    let begun = Instant::now();
+    let bare = || Fake { is_bare: true, ..Fake::default() };
+    for fake in [bare(), Fake { is_forbidden: true, ..Fake::default() }] {
+        let (ledger, _fake) = kept(fake);
+        assert_eq!(see(&ledger).await, Entered::Off);
+    }
+    let unkept = Ledger::new(client(&Shared::default()), Clock::default());
+    assert_eq!(see(&unkept).await, Entered::Off);
+    assert!(begun.elapsed() < Duration::from_millis(50), "{:?}", begun.elapsed());
+    let (ledger, _fake) = kept(Fake { slowness: Duration::from_secs(20), ..Fake::default() });
+    assert_eq!(see(&ledger).await, Entered::Off);
+    assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs());
+}

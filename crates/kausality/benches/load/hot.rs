@@ -1,0 +1,327 @@
+//! One drift in a hot loop: what it costs the API server, and those who do not drift.
+//!
+//! A real API server, and the real webhook beside it. Nobody registers: reviews go directly to the webhook, as the API
+//! server would send them on behalf of a controller that does not take no for an answer. All of them are of one change
+//! of one child. Beside them go reviews that are no drift, at a constant rate, with the hot loop and without, in turns.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use kausality_testbed::{Binaries, ControlPlane, MASTERS, eventually, free_port};
+use kausality_webhook::Bytes;
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{
+    Plan,
+    figures::{Latencies, Report, Rounds, print_table},
+    generator::{Load, Open},
+    wire::{Protocol, Wire},
+};
+
+/// How often the controller drifts, in a second.
+const HOT: f64 = 1000.0;
+
+/// How many reviews there are beside it, in a second.
+const CALM: f64 = 200.0;
+
+/// How long things may take to come about.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long counts may take to be written that are due at the end.
+const LAST_COUNT: Duration = Duration::from_secs(35);
+
+const OPERATOR: &str = "system:serviceaccount:stacks:operator";
+const NAMESPACE: &str = "default";
+
+/// Measures it; nothing where there is no control plane.
+pub(crate) fn measure(plan: &Plan, report: &mut Report) -> Result<Value> {
+    // One thread: whoever waits for a moment to come has the processor, and others have the rest.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let binaries = tokio::task::spawn_blocking(Binaries::find).await??;
+        let Some(binaries) = binaries else {
+            println!("\nA hot loop: SKIPPED, there is no control plane. `make control-plane` provides it.");
+            return Ok(Value::Null);
+        };
+        eprintln!("starting a control plane");
+        run(&ControlPlane::start(&binaries).await?, plan, report).await
+    })
+}
+
+async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<Value> {
+    let garden = Garden::new(plane).await?;
+    let (hot, calm) = (garden.child("hot", true).await?, garden.child("calm", false).await?);
+    let webhook = Webhook::start(plane)?;
+    let wire =
+        eventually(PATIENCE, "the webhook", async || Wire::connect(&webhook.url, Protocol::Http2).await);
+    let drifts = Drifts { wire: Arc::new(wire.await?), review: review(&hot) };
+    eventually(PATIENCE, "a denial", async || match drifts.send(0).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("it was allowed".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
+    .await?;
+    // On connections of its own: what is measured is the webhook, and not who goes first on a wire.
+    let wire = Arc::new(Wire::connect(&webhook.url, Protocol::Http2).await?);
+    let load = Load { wire, reviews: Arc::from([Bytes::from(review(&calm).replace(UID, "calm"))]) };
+    load.check().await?;
+
+    let mut tallies = Vec::new();
+    let (mut without, mut with) = (Latencies::default(), Latencies::default());
+    let begun = Instant::now();
+    for round in 0..plan.rounds {
+        eprintln!("round {} of {}: without the hot loop", round + 1, plan.rounds);
+        without.push(&calmly(&load, plan).await?.latencies);
+        eprintln!("round {} of {}: with it", round + 1, plan.rounds);
+        let (calm, tally) = tokio::join!(calmly(&load, plan), drifts.hammer(plan.warm_up + plan.hot));
+        with.push(&calm?.latencies);
+        tallies.push(tally?);
+    }
+    let lasted = begun.elapsed();
+    tokio::time::sleep(LAST_COUNT.min(plan.hot)).await;
+
+    let entries = garden.api("kausality.io", "v1alpha1", "Drift").list(&ListParams::default()).await?.items;
+    let audit = plane.audit()?;
+    let calls = |resource: &str, verbs: &[&str]| {
+        let is_such = |event: &&kausality_testbed::AuditEvent| {
+            event.resource == resource && verbs.contains(&event.verb.as_str()) && event.code < 300
+        };
+        audit.iter().filter(is_such).count()
+    };
+    let writes = calls("drifts", &["create", "update", "patch"]);
+    let reads = calls("stacks", &["get"]);
+    let counted: u64 = entries.iter().filter_map(|entry| entry.data["status"]["count"].as_u64()).sum();
+
+    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let (denied, allowed, failed) = (sum(|it| it.denied), sum(|it| it.allowed), sum(|it| it.failed));
+    let rates: Rounds = tallies.iter().map(Tally::rate).collect();
+    let row = |name: &str, latencies: &Latencies| {
+        vec![name.to_owned(), latencies.p50.show(0), latencies.p99.show(0), latencies.p999.show(0)]
+    };
+    let title = format!(
+        "Reviews that are no drift, {CALM:.0} a second, {} rounds of {:?}: latency in µs",
+        plan.rounds, plan.hot
+    );
+    let rows = vec![row("without a hot loop", &without), row("beside one", &with)];
+    print_table(&title, &["reviews", "p50", "p99", "p99.9"], rows);
+    println!("hot loop: {denied} denials, {} a second; {allowed} allowed, {failed} failed", rates.show(0));
+    println!(
+        "{} Drift objects; {writes} writes of them in {:.0} s; it counts {counted} of {} sightings; {reads} live reads of the parent",
+        entries.len(),
+        lasted.as_secs_f64(),
+        denied + 1,
+    );
+    ensure!(allowed == 0, "{allowed} drifts were allowed");
+    #[allow(clippy::cast_precision_loss, reason = "there are not that many")]
+    let (objects, a_minute) =
+        (entries.len() as f64, writes.saturating_sub(1) as f64 * 60.0 / lasted.as_secs_f64().max(60.0));
+    report.at_most("Drift objects of one drift in a hot loop", objects, 1.0, "");
+    report.at_most("writes of it, after the first, a minute", a_minute, 2.0, "");
+    report.at_least("denials answered in a hot loop", rates.median() / HOT, 0.99, "of those asked for");
+    Ok(
+        json!({"without": without.json(), "with": with.json(), "denied": denied, "allowed": allowed, "failed": failed,
+        "rate": rates.json(), "drifts": entries.len(), "writes": writes, "reads": reads, "counted": counted}),
+    )
+}
+
+/// One turn of reviews that are no drift.
+async fn calmly(load: &Load, plan: &Plan) -> Result<Open> {
+    let open = load.open(plan.warm_up, plan.hot, CALM).await?;
+    ensure!(open.failed == 0, "{} reviews that are no drift failed", open.failed);
+    Ok(open)
+}
+
+/// What became of one hot loop.
+struct Tally {
+    denied: u64,
+    allowed: u64,
+    failed: u64,
+    lasted: Duration,
+}
+
+impl Tally {
+    /// Denials a second.
+    fn rate(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "there are not that many")]
+        let denied = self.denied as f64;
+        denied / self.lasted.as_secs_f64()
+    }
+}
+
+/// The reviews of one drift.
+struct Drifts {
+    wire: Arc<Wire>,
+    /// With a place for its uid.
+    review: String,
+}
+
+impl Drifts {
+    /// Sends one, under a number of its own. Tells whether it was denied as a drift.
+    async fn send(&self, nth: u64) -> Result<bool> {
+        let review = self.review.replace(UID, &format!("hot-{nth}"));
+        denied(&self.wire, review).await
+    }
+
+    /// So many a second, whether they are answered or not.
+    async fn hammer(&self, time: Duration) -> Result<Tally> {
+        let counts: Arc<[AtomicU64; 3]> = Arc::default();
+        let mut requests = JoinSet::new();
+        let begun = Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(1));
+        let mut sent = 0_u64;
+        while begun.elapsed() < time {
+            ticks.tick().await;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+            let due = (begun.elapsed().min(time).as_secs_f64() * HOT) as u64;
+            for nth in sent..due {
+                let (wire, counts) = (self.wire.clone(), counts.clone());
+                let review = self.review.replace(UID, &format!("hot-{nth}"));
+                requests.spawn(async move {
+                    let place = match denied(&wire, review).await {
+                        Ok(true) => 0,
+                        Ok(false) => 1,
+                        Err(_) => 2,
+                    };
+                    counts[place].fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            sent = sent.max(due);
+            while requests.try_join_next().is_some() {}
+        }
+        while let Some(ended) = requests.join_next().await {
+            ended?;
+        }
+        let [denied, allowed, failed] = [0, 1, 2].map(|place: usize| counts[place].load(Ordering::Relaxed));
+        Ok(Tally { denied, allowed, failed, lasted: begun.elapsed() })
+    }
+}
+
+async fn denied(wire: &Wire, review: String) -> Result<bool> {
+    let answer: Value = serde_json::from_slice(&wire.send(Bytes::from(review)).await?)?;
+    let response = &answer["response"];
+    let message = response["status"]["message"].as_str().unwrap_or_default();
+    ensure!(response["allowed"] == true || message.contains("kausality: drift "), "{message}");
+    Ok(response["allowed"] == false)
+}
+
+/// Stands for the uid of a review.
+const UID: &str = "00000000-uid-of-the-review";
+
+/// The review of a change of a child by its operator.
+fn review(child: &DynamicObject) -> String {
+    let mut old = json!(child);
+    (old["apiVersion"], old["kind"]) = ("v1".into(), "ConfigMap".into());
+    let mut new = old.clone();
+    new["data"]["colour"] = "drifted".into();
+    let (kind, resource) = (
+        json!({"group": "", "version": "v1", "kind": "ConfigMap"}),
+        json!({"group": "", "version": "v1", "resource": "configmaps"}),
+    );
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": UID, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+        "name": child.metadata.name, "namespace": NAMESPACE, "operation": "UPDATE", "dryRun": false,
+        "userInfo": {"username": OPERATOR, "groups": ["system:serviceaccounts", "system:authenticated"]},
+        "object": new, "oldObject": old,
+        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions", "fieldManager": "operator"}}})
+    .to_string()
+}
+
+/// Stacks, and their children.
+struct Garden {
+    operator: Client,
+}
+
+impl Garden {
+    /// Defines what is needed.
+    async fn new(plane: &ControlPlane) -> Result<Self> {
+        let garden = Self { operator: plane.client(OPERATOR, &[MASTERS])? };
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+        let stacks = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "stacks.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"kind": "Stack", "listKind": "StackList", "plural": "stacks", "singular": "stack"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema}}]}});
+        let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let definitions: Api<DynamicObject> =
+            Api::all_with(garden.operator.clone(), &ApiResource::from_gvk(&kind));
+        let ours = kausality_api::crd::all().into_iter().map(|(_, definition)| definition);
+        for definition in ours.chain([stacks]) {
+            definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
+        }
+        for (group, version, kind) in [("example.com", "v1", "Stack"), ("kausality.io", "v1alpha1", "Drift")]
+        {
+            let served = async || garden.api(group, version, kind).list(&ListParams::default()).await;
+            eventually(PATIENCE, format!("{kind} is served"), served).await?;
+        }
+        Ok(garden)
+    }
+
+    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.operator.clone(), NAMESPACE, &resource)
+    }
+
+    /// A child of a stack that has settled, or has not.
+    async fn child(&self, name: &str, settled: bool) -> Result<DynamicObject> {
+        let by =
+            |manager: &str| PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+        let stacks = self.api("example.com", "v1", "Stack");
+        let stack = json!({"apiVersion": "example.com/v1", "kind": "Stack", "metadata": {"name": name},
+            "spec": {"colour": "red"}});
+        let stack = stacks.create(&by("kubectl"), &serde_json::from_value(stack)?).await?;
+        let owner = json!([{"apiVersion": "example.com/v1", "kind": "Stack", "name": name, "uid": stack.metadata.uid,
+            "controller": true}]);
+        let child = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "ownerReferences": owner}, "data": {"colour": "red"}});
+        let children = self.api("", "v1", "ConfigMap");
+        let child = children.create(&by("operator"), &serde_json::from_value(child)?).await?;
+        let observed = if settled { 1 } else { 0 };
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let status = json!({"status": {"observedGeneration": observed, "conditions": ready}});
+        let manager = PatchParams { field_manager: Some("operator".to_owned()), ..PatchParams::default() };
+        stacks.patch_status(name, &manager, &Patch::Merge(status)).await?;
+        Ok(child)
+    }
+}
+
+/// `kausality webhook` on a control plane. Ends when dropped.
+struct Webhook {
+    child: Child,
+    url: String,
+}
+
+impl Webhook {
+    fn start(plane: &ControlPlane) -> Result<Self> {
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let log = std::fs::File::create(plane.folder().join("webhook.log"))?;
+        let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
+            .args(["webhook", "--default-mode", "enforce", "--resources", "stacks.example.com,configmaps"])
+            .args(["--bind-address", &address, "--kubeconfig"])
+            .arg(plane.kubeconfig())
+            .stderr(Stdio::from(log))
+            .spawn()
+            .context("cannot start kausality webhook")?;
+        Ok(Self { child, url: format!("https://{address}/admit") })
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
