@@ -20,6 +20,8 @@ const OWNERSHIP: f64 = 2.0;
 const LINEAR: f64 = 1.2;
 /// A line of a long replay costs at most this many times what a line of a short one does.
 const FLAT: f64 = 1.1;
+/// A drift costs at most this many times as much with 10,000 approval policies, of which ten are about it, as with those ten.
+const POLICIES: f64 = 1.5;
 /// How far the figure in the README may be off: compilers and libraries differ a little between machines.
 const TOLERANCE: f64 = 0.06;
 
@@ -41,6 +43,12 @@ pub(crate) fn run(write: bool) -> Result<ExitCode> {
     let (ownership, growth) = ownership_cost()?;
     writeln!(out, "ownership in a review of 100 KB: {ownership:.2} x reading it (budget {OWNERSHIP:.1})")?;
     writeln!(out, "ownership, ten times the size: {growth:.2} x as much a byte (budget {LINEAR:.1})")?;
+    let policies = policies_growth()?;
+    writeln!(
+        out,
+        "a drift with 10000 approval policies: {policies:.2} x one with 10 (budget {POLICIES:.1})"
+    )?;
+    ensure!(policies <= POLICIES, "10000 policies cost {policies:.2} x 10, more than {POLICIES:.1}");
     ensure!(ownership <= OWNERSHIP, "ownership costs {ownership:.2} x, the budget is {OWNERSHIP:.1}");
     ensure!(growth <= LINEAR, "ownership grows {growth:.2} x faster than reviews, more than {LINEAR:.1}");
     ensure!(decide <= BUDGET, "a decision costs {decide:.2} x, the budget is {BUDGET:.1}");
@@ -94,6 +102,22 @@ fn ownership_cost() -> Result<(f64, f64)> {
     let (_, big) = cost(CONTAINERS * 10)?;
     ensure!(read > 0.0 && attributed > 0.0, "the measurement is broken");
     Ok((attributed / read, big / attributed / 10.0))
+}
+
+/// How much more a drift costs where there are many policies that are not about it.
+fn policies_growth() -> Result<f64> {
+    const DRIFTS: u64 = 100;
+    let measure = |policies: u64, drifts: u64| {
+        let mut command = program("exceptions")?;
+        command.extend([policies, drifts].map(|count| count.to_string()));
+        instructions(&command)
+    };
+    let cost = |policies: u64| -> Result<u64> {
+        Ok(measure(policies, DRIFTS)?.saturating_sub(measure(policies, 0)?))
+    };
+    let (few, many) = (cost(10)?, cost(10_000)?);
+    ensure!(few > 0, "a drift took no instruction: the measurement is broken");
+    Ok(many as f64 / few as f64)
 }
 
 /// How much more a line costs in a long replay than in a short one.

@@ -85,6 +85,7 @@ fn samples_are_about_what_matters() {
         ("resolution rejected", 20),
         ("resolution approved", 20),
         ("resolution policy", 5),
+        ("resolution denied", 5),
         ("resolution upgrade", 5),
         ("resolution logged", 20),
         ("resolution blocked", 50),
@@ -248,7 +249,7 @@ proptest! {
         sample.set_on_parent(APPROVALS, Some(&approvals));
         let decision = sample.decide();
         if decision.cause == Some(Cause::Drift) {
-            prop_assert!(matches!(decision.resolution, Resolution::Rejected | Resolution::Frozen));
+            prop_assert!(is_order(&decision));
             prop_assert!(denied(&decision));
             prop_assert!(decision.patch.is_empty() && decision.trace.is_none());
         }
@@ -433,7 +434,8 @@ proptest! {
         let (absent, bad) = (replaced(REJECTIONS, None), replaced(REJECTIONS, Some(&rejections)));
         prop_assert!(!denied(&absent) || denied(&bad));
         let empty = serde_json::from_str::<Vec<Value>>(&rejections).is_ok_and(|entries| entries.is_empty());
-        if bad.cause == Some(Cause::Drift) && bad.resolution != Resolution::Frozen && !empty {
+        let forbidden = matches!(bad.resolution, Resolution::Frozen | Resolution::Denied(_));
+        if bad.cause == Some(Cause::Drift) && !forbidden && !empty {
             prop_assert_eq!(&bad.resolution, &Resolution::Rejected);
             prop_assert!(denied(&bad) && !bad.warnings.is_empty());
         }
@@ -515,7 +517,7 @@ fn two_hostile_hops_fit_a_trace() {
 }
 
 fn is_order(decision: &Decision) -> bool {
-    matches!(decision.resolution, Resolution::Frozen | Resolution::Rejected)
+    matches!(decision.resolution, Resolution::Frozen | Resolution::Rejected | Resolution::Denied(_))
 }
 
 /// Compares the annotations that people wrote before and after a controller's request.

@@ -1,8 +1,14 @@
 //! Requests and facts, generated so that what matters happens often.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kausality_api::{mode::Mode, policy::Kausality};
-use kausality_core::{Exception, Namespace, Settings, policy::Policies};
+use kausality_core::{
+    Exception, Namespace, Settings,
+    exceptions::{self, Exceptions},
+    policy::Policies,
+};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
 
@@ -199,8 +205,9 @@ fn namespace() -> BoxedStrategy<Option<Namespace>> {
 }
 
 fn settings() -> BoxedStrategy<Settings> {
-    (select(vec![Mode::Log, Mode::Enforce]), vec(policy(), 0..3), any::<[u8; 4]>())
-        .prop_map(|(default_mode, policies, salt)| Settings {
+    (select(vec![Mode::Log, Mode::Enforce]), vec(policy(), 0..3), any::<[u8; 4]>(), exceptions())
+        .prop_map(|(default_mode, policies, salt, exceptions)| Settings {
+            exceptions,
             own_users: [OWN.to_owned()].into(),
             default_mode,
             policies: Policies::new(policies),
@@ -208,6 +215,26 @@ fn settings() -> BoxedStrategy<Settings> {
             ..Settings::default()
         })
         .boxed()
+}
+
+/// Mostly none; else one rule about everything that everybody does.
+fn exceptions() -> BoxedStrategy<Arc<Exceptions>> {
+    let with = |says: Value| {
+        let mut rule = json!({"apiVersion": "*", "kind": "*", "subjects": [{"kind": "User", "name": "*"}]});
+        says.as_object().unwrap().iter().for_each(|(key, value)| rule[key] = value.clone());
+        let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+            "metadata": {"name": "p"}, "spec": {"rules": [rule]}});
+        let compiled = exceptions::compile(&serde_json::from_value(policy).unwrap()).unwrap();
+        Just(Arc::new(Exceptions::new([&compiled])))
+    };
+    prop_oneof![
+        20 => Just(Arc::default()),
+        1 => with(json!({})),
+        1 => with(json!({"mode": "once"})),
+        1 => with(json!({"match": {"cel": "object.metadata.name.size() < 5"}})),
+        1 => with(json!({"action": "deny", "causes": ["drift", "origin"]})),
+    ]
+    .boxed()
 }
 
 fn policy() -> BoxedStrategy<Kausality> {
