@@ -42,6 +42,10 @@ pub trait Mirror {
     fn apply(&self, object: DynamicObject) -> ControlFlow<()>;
     /// An object is gone.
     fn remove(&self, object: DynamicObject);
+    /// The watch does not work, for this reason: what is known goes stale from here.
+    fn lose(&self, _why: &str) {}
+    /// A watch has begun, the first or from where one ended: what is known is what there is, but for moments.
+    fn resume(&self) {}
 }
 
 /// Which objects are watched; all, by default.
@@ -117,6 +121,7 @@ pub(crate) async fn feed_some(
             End::Failed(error) => {
                 tracing::warn!(what, %error, "watch failed");
                 pulse.fail();
+                mirror.lose(&error);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
             }
@@ -140,7 +145,7 @@ async fn list(
     loop {
         let page = match tokio::time::timeout(ANSWER, api.list(&parameters)).await {
             Ok(Ok(page)) => page,
-            Ok(Err(error)) => return End::Failed(error.to_string()),
+            Ok(Err(error)) => return End::Failed(reason(&error)),
             Err(_) => return End::Failed(format!("no list within {ANSWER:?}")),
         };
         for object in page.items {
@@ -177,16 +182,17 @@ async fn watch(
     let mut events = match tokio::time::timeout(ANSWER, api.watch(&parameters, version)).await {
         Ok(Ok(events)) => events.into_stream().boxed(),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => return End::Expired,
-        Ok(Err(error)) => return End::Failed(error.to_string()),
+        Ok(Err(error)) => return End::Failed(reason(&error)),
         Err(_) => return End::Failed(format!("no answer within {ANSWER:?}")),
     };
     pulse.beat();
+    mirror.resume();
     let end = Instant::now() + TERM + GRACE;
     loop {
         let event = match tokio::time::timeout_at(end, events.next()).await {
             Err(_) => return End::Failed("the watch has died without a word".to_owned()),
             Ok(None) => return End::Term,
-            Ok(Some(Err(error))) => return End::Failed(error.to_string()),
+            Ok(Some(Err(error))) => return End::Failed(reason(&error)),
             Ok(Some(Ok(event))) => event,
         };
         pulse.beat();
@@ -206,4 +212,48 @@ async fn watch(
             WatchEvent::Error(status) => return End::Failed(status.message.clone()),
         }
     }
+}
+
+/// Why a call failed: in the API server's own words, or by what is behind all else where nothing quotes it.
+fn reason(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return status.message.clone();
+    }
+    let outermost = error.to_string();
+    let mut innermost: &(dyn std::error::Error + 'static) = error;
+    loop {
+        let ended = innermost.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if ended == Some(std::io::ErrorKind::UnexpectedEof) {
+            return "the connection was cut off".to_owned();
+        }
+        let Some(cause) = innermost.source() else { break };
+        innermost = cause;
+    }
+    let innermost = innermost.to_string();
+    if outermost.contains(&innermost) { outermost } else { innermost }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_in_the_words_that_say_most() {
+        let behind = |error: Error| kube::Error::Service(Box::new(error));
+        let refused = Error::new(ErrorKind::ConnectionRefused, "nobody listens there");
+        assert_eq!(reason(&behind(refused)), "ServiceError: nobody listens there");
+        let wrapped = Error::other(Hidden(Error::other("nobody knows the host")));
+        assert_eq!(reason(&behind(wrapped)), "nobody knows the host");
+        let cut = Error::new(ErrorKind::UnexpectedEof, "a long story about protocols");
+        assert_eq!(reason(&behind(cut)), "the connection was cut off");
+        let status = kube::core::Status::failure("drifts is forbidden", "Forbidden").with_code(403);
+        assert_eq!(reason(&kube::Error::Api(Box::new(status))), "drifts is forbidden");
+    }
+
+    /// An error that does not quote what is behind it.
+    #[derive(Debug, thiserror::Error)]
+    #[error("something went wrong")]
+    struct Hidden(#[source] Error);
 }

@@ -25,10 +25,12 @@ use serde_json::Value;
 mod filter;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod follow;
 pub(crate) mod reasons;
 mod reference;
 
 pub(crate) use filter::{Filter, Selection};
+pub(crate) use follow::{Known, News, follow};
 pub(crate) use reference::{NamedObject, ObjectName, Reference, Wanted};
 
 /// How long one answer of the API server may take.
@@ -126,23 +128,28 @@ impl Ledger {
 
     /// The drifts there, with these labels, the oldest first. What cannot be read is told on standard error.
     pub(crate) async fn read(&self, scope: &Scope, labels: Option<&str>) -> Result<Vec<Entry>> {
-        let mut entries = match scope {
-            Scope::Namespace(_) | Scope::Cluster => self.list(scope, labels).await?,
-            Scope::Everywhere => {
-                let mut entries = self.list(scope, labels).await?;
-                match self.list(&Scope::Cluster, labels).await {
-                    Ok(more) => entries.extend(more),
-                    Err(error) => anstream::eprintln!("note: {}", plain(&format!("{error:#}"))),
+        Ok(self.known(scope, labels).await?.entries)
+    }
+
+    /// The same, and where they are: with it they can be followed.
+    pub(crate) async fn known(&self, scope: &Scope, labels: Option<&str>) -> Result<Known> {
+        let mut scopes = vec![scope.clone()];
+        let mut entries = self.list(scope, labels).await?;
+        if *scope == Scope::Everywhere {
+            match self.list(&Scope::Cluster, labels).await {
+                Ok(more) => {
+                    entries.extend(more);
+                    scopes.push(Scope::Cluster);
                 }
-                entries
+                Err(error) => anstream::eprintln!("note: {}", plain(&format!("{error:#}"))),
             }
-        };
+        }
         let order = |entry: &Entry| {
             let Drift { metadata, status, .. } = &entry.drift;
             (metadata.namespace.clone(), status.first_seen, metadata.name.clone())
         };
         entries.sort_by_cached_key(order);
-        Ok(entries)
+        Ok(Known { entries, scopes, labels: labels.map(str::to_owned) })
     }
 
     async fn list(&self, scope: &Scope, labels: Option<&str>) -> Result<Vec<Entry>> {
