@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use kausality_api::{
     API_VERSION, GROUP,
-    drift::{Drift, cause::DriftKey},
+    drift::{Drift, PARENT_UID, cause::DriftKey},
     text::plain,
 };
 use kausality_cluster::Kinds;
+use kausality_core::Summary;
 use kube::{
     Api, Client,
     api::ListParams,
@@ -150,6 +151,17 @@ impl Ledger {
         };
         entries.sort_by_cached_key(order);
         Ok(Known { entries, scopes, labels: labels.map(str::to_owned) })
+    }
+
+    /// The open drifts of children of a parent.
+    pub(crate) async fn of_parent(&self, parent: &Summary) -> Result<Vec<Entry>> {
+        let scope = match parent.id.namespace.as_str() {
+            "" => Scope::Everywhere,
+            namespace => Scope::Namespace(namespace.to_owned()),
+        };
+        let mut entries = self.read(&scope, Some(&format!("{PARENT_UID}={}", parent.uid))).await?;
+        entries.retain(|entry| entry.drift.status.state.is_open());
+        Ok(entries)
     }
 
     async fn list(&self, scope: &Scope, labels: Option<&str>) -> Result<Vec<Entry>> {

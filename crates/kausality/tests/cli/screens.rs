@@ -212,3 +212,34 @@ async fn a_key_lets_a_controller_go_on() {
     .await
     .unwrap();
 }
+
+/// What has no namespace can be decided about as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_reach_parents_without_a_namespace() {
+    let Some(desk) = Desk::new().await else { return };
+    let city =
+        json!({"apiVersion": "garden.io/v1", "kind": "Park", "metadata": {"name": "city"}, "spec": {}});
+    let city = desk.stage.post("/apis/garden.io/v1/parks", &city).await;
+    desk.stage.drift(&Plot::new("ddd1000000000000", &city, "city-1")).await;
+    let terminal = &desk.terminal;
+    desk.start("-A").await;
+    terminal.shows(&["live", "Bed/city-1"]).await;
+    let annotation = async |key: &str| desk.stage.annotation_of("/apis/garden.io/v1/parks/city", key).await;
+    for (key, asked, typed, said, written) in [
+        ("f", "Why?", "storm", "Park city frozen", "freeze"),
+        ("s", "For how long?", "2h", "Park city snoozed until", "snooze"),
+    ] {
+        terminal.types(key);
+        terminal.shows(&[asked]).await;
+        terminal.types(typed);
+        terminal.presses("Enter");
+        terminal.shows(&[said]).await;
+        assert_eq!(annotation(written).await["user"], "alice");
+    }
+    terminal.types("F");
+    terminal.shows(&["Park city unfrozen"]).await;
+    assert_eq!(annotation("freeze").await, Value::Null);
+    terminal.types("a");
+    terminal.shows(&["clusterdrift/ddd1000000000000 approved once"]).await;
+    assert_eq!(annotation("approvals").await[0]["name"], "city-1");
+}
