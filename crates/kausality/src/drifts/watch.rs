@@ -1,6 +1,6 @@
 //! The list that goes on: each change of a drift is a line more.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
@@ -8,12 +8,14 @@ use kausality_api::{
     drift::{Drift, cause::DriftKey},
     text::plain,
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::table::Layout;
 use crate::{
     ledger::{self, Entry, Ledger, News, Scope, Selection, Wanted},
     output::{self, Cell, ListOutput, Widths},
+    span,
 };
 
 /// What is followed, and how it is shown.
@@ -25,10 +27,10 @@ pub(super) struct Watch {
     pub(super) labels: Option<String>,
 }
 
-/// What has been shown: the versions of drifts.
+/// What has been shown, and not as over or gone.
 #[derive(Default)]
 struct Shown {
-    versions: BTreeMap<DriftKey, Option<String>>,
+    drifts: BTreeSet<DriftKey>,
     widths: Option<Widths>,
 }
 
@@ -54,8 +56,8 @@ impl Watch {
         let mut failing = false;
         while let Some(news) = received.recv().await {
             match news {
-                News::Is(entry) => self.change(&entry, false, shown)?,
-                News::Gone(entry) => self.change(&entry, true, shown)?,
+                News::Is(entry) => self.change(&entry, shown)?,
+                News::Gone(entry) => self.removal(&entry, shown)?,
                 News::Unreadable(why) => anstream::eprintln!("note: {}", plain(&why)),
                 News::Lost(why) => {
                     // It is tried again; one word about it is enough.
@@ -97,32 +99,37 @@ impl Watch {
                 self.line(&mut out, entry, None, shown)?;
             }
         }
-        for Entry { drift, .. } in entries {
-            shown.versions.insert(DriftKey::of(drift), drift.metadata.resource_version.clone());
-        }
+        shown.drifts.extend(entries.iter().map(|entry| DriftKey::of(&entry.drift)));
         out.flush()?;
         Ok(())
     }
 
-    fn change(&self, entry: &Entry, gone: bool, shown: &mut Shown) -> Result<()> {
-        let drift = &entry.drift;
-        let key = DriftKey::of(drift);
-        let before = shown.versions.get(&key);
-        // A watch that begins again tells of everything again.
-        if !gone && before == Some(&drift.metadata.resource_version) {
+    fn change(&self, entry: &Entry, shown: &mut Shown) -> Result<()> {
+        let key = DriftKey::of(&entry.drift);
+        if self.has(&entry.drift) {
+            shown.drifts.insert(key);
+        } else if !shown.drifts.remove(&key) {
             return Ok(());
         }
         // What was shown as open is shown once more when it is over.
-        if before.is_none() && (gone || !self.has(drift)) {
+        let mut out = anstream::stdout().lock();
+        self.line(&mut out, entry, None, shown)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    fn removal(&self, entry: &Entry, shown: &mut Shown) -> Result<()> {
+        if !shown.drifts.remove(&DriftKey::of(&entry.drift)) {
             return Ok(());
         }
-        if gone || !self.has(drift) {
-            shown.versions.remove(&key);
-        } else {
-            shown.versions.insert(key, drift.metadata.resource_version.clone());
+        let mut gone = entry.clone();
+        // Programs have no column to look at.
+        if let Some(metadata) = gone.object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let now = || span::now().to_string().into();
+            metadata.entry("deletionTimestamp").or_insert_with(now);
         }
         let mut out = anstream::stdout().lock();
-        self.line(&mut out, entry, gone.then_some("Deleted"), shown)?;
+        self.line(&mut out, &gone, Some("Deleted"), shown)?;
         out.flush()?;
         Ok(())
     }

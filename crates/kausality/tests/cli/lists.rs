@@ -171,6 +171,24 @@ async fn a_watch_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn programs_that_watch_are_told_what_is_gone() {
+    let stage = full().await;
+    let watch = Watching::start(&mut stage.command(&["drifts", "-n", "park", "-w", "-o", "json"]));
+    let next = || serde_json::from_str::<Value>(&watch.lines.recv_timeout(PATIENCE).unwrap()).unwrap();
+    for id in ["bbb1000000000000", "aaa2000000000000", "aaa1000000000000"] {
+        let drift = next();
+        assert_eq!(
+            (&drift["metadata"]["name"], drift["metadata"].get("deletionTimestamp")),
+            (&json!(id), None)
+        );
+    }
+    stage.call("DELETE", &format!("{DRIFTS}/aaa2000000000000"), &Value::Null).await.unwrap();
+    let gone = next();
+    assert_eq!(gone["metadata"]["name"], "aaa2000000000000");
+    assert!(gone["metadata"]["deletionTimestamp"].is_string(), "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watch_tells_what_went_while_the_connection_was_lost() {
     let sandbox = Sandbox::builder().rbac(true).seed(7).build();
     let stage = Stage::on(&sandbox).await;
