@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::pulse::Pulse;
+use crate::{pulse::Pulse, reason};
 
 /// How long a watch is open at most.
 const TERM: Duration = Duration::from_secs(30);
@@ -212,48 +212,4 @@ async fn watch(
             WatchEvent::Error(status) => return End::Failed(status.message.clone()),
         }
     }
-}
-
-/// Why a call failed: in the API server's own words, or by what is behind all else where nothing quotes it.
-fn reason(error: &kube::Error) -> String {
-    if let kube::Error::Api(status) = error {
-        return status.message.clone();
-    }
-    let outermost = error.to_string();
-    let mut innermost: &(dyn std::error::Error + 'static) = error;
-    loop {
-        let ended = innermost.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        if ended == Some(std::io::ErrorKind::UnexpectedEof) {
-            return "the connection was cut off".to_owned();
-        }
-        let Some(cause) = innermost.source() else { break };
-        innermost = cause;
-    }
-    let innermost = innermost.to_string();
-    if outermost.contains(&innermost) { outermost } else { innermost }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Error, ErrorKind};
-
-    use super::*;
-
-    #[test]
-    fn a_failure_is_told_in_the_words_that_say_most() {
-        let behind = |error: Error| kube::Error::Service(Box::new(error));
-        let refused = Error::new(ErrorKind::ConnectionRefused, "nobody listens there");
-        assert_eq!(reason(&behind(refused)), "ServiceError: nobody listens there");
-        let wrapped = Error::other(Hidden(Error::other("nobody knows the host")));
-        assert_eq!(reason(&behind(wrapped)), "nobody knows the host");
-        let cut = Error::new(ErrorKind::UnexpectedEof, "a long story about protocols");
-        assert_eq!(reason(&behind(cut)), "the connection was cut off");
-        let status = kube::core::Status::failure("drifts is forbidden", "Forbidden").with_code(403);
-        assert_eq!(reason(&kube::Error::Api(Box::new(status))), "drifts is forbidden");
-    }
-
-    /// An error that does not quote what is behind it.
-    #[derive(Debug, thiserror::Error)]
-    #[error("something went wrong")]
-    struct Hidden(#[source] Error);
 }

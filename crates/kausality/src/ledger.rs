@@ -306,7 +306,7 @@ pub(crate) async fn within<T>(what: &str, answer: impl Future<Output = Result<T,
     let answer = answer.map_err(|error| match error {
         // Its own text would say everything twice.
         kube::Error::Api(status) => Refusal { code: status.code, message: status.message.clone() }.into(),
-        error => anyhow::Error::from(error),
+        error => anyhow::anyhow!(kausality_cluster::reason(&error)),
     });
     answer.context(what.to_owned())
 }

@@ -132,7 +132,8 @@ async fn what_happened_while_the_connection_was_lost_is_seen_when_it_is_back() {
     // A decision fails, and says so.
     terminal.types("Aa");
     terminal.types("y");
-    terminal.until("a failure", |screen| screen.contains("error: ")).await;
+    let failed = terminal.shows(&["error: the API server does not say who you are: "]).await;
+    assert!(!failed.contains("client error"), "layers of a connection tell nobody anything: {failed}");
     assert_eq!(desk.stage.annotation("south", "approvals").await, Value::Null);
 
     let south = desk.stage.get(&format!("{GARDENS}/south")).await;
