@@ -79,6 +79,13 @@ setup: ## Install the tools that are missing
 			echo 'faketime is missing: the test with a wrong clock will be skipped (sudo apt-get install faketime)' >&2; \
 		fi; \
 	fi
+	@if ! command -v tmux >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'installing tmux'; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq tmux; \
+		else \
+			echo 'tmux is missing: the tests that look at the terminal will be skipped (sudo apt-get install tmux)' >&2; \
+		fi; \
+	fi
 
 .PHONY: check-fmt
 check-fmt: ## Is the code formatted?

@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::pulse::Pulse;
+use crate::{pulse::Pulse, reason};
 
 /// How long a watch is open at most.
 const TERM: Duration = Duration::from_secs(30);
@@ -42,6 +42,10 @@ pub trait Mirror {
     fn apply(&self, object: DynamicObject) -> ControlFlow<()>;
     /// An object is gone.
     fn remove(&self, object: DynamicObject);
+    /// The watch does not work, for this reason: what is known goes stale from here.
+    fn lose(&self, _why: &str) {}
+    /// A watch has begun, the first or from where one ended: what is known is what there is, but for moments.
+    fn resume(&self) {}
 }
 
 /// Which objects are watched; all, by default.
@@ -117,6 +121,7 @@ pub(crate) async fn feed_some(
             End::Failed(error) => {
                 tracing::warn!(what, %error, "watch failed");
                 pulse.fail();
+                mirror.lose(&error);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
             }
@@ -140,7 +145,7 @@ async fn list(
     loop {
         let page = match tokio::time::timeout(ANSWER, api.list(&parameters)).await {
             Ok(Ok(page)) => page,
-            Ok(Err(error)) => return End::Failed(error.to_string()),
+            Ok(Err(error)) => return End::Failed(reason(&error)),
             Err(_) => return End::Failed(format!("no list within {ANSWER:?}")),
         };
         for object in page.items {
@@ -177,16 +182,17 @@ async fn watch(
     let mut events = match tokio::time::timeout(ANSWER, api.watch(&parameters, version)).await {
         Ok(Ok(events)) => events.into_stream().boxed(),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => return End::Expired,
-        Ok(Err(error)) => return End::Failed(error.to_string()),
+        Ok(Err(error)) => return End::Failed(reason(&error)),
         Err(_) => return End::Failed(format!("no answer within {ANSWER:?}")),
     };
     pulse.beat();
+    mirror.resume();
     let end = Instant::now() + TERM + GRACE;
     loop {
         let event = match tokio::time::timeout_at(end, events.next()).await {
             Err(_) => return End::Failed("the watch has died without a word".to_owned()),
             Ok(None) => return End::Term,
-            Ok(Some(Err(error))) => return End::Failed(error.to_string()),
+            Ok(Some(Err(error))) => return End::Failed(reason(&error)),
             Ok(Some(Ok(event))) => event,
         };
         pulse.beat();

@@ -44,17 +44,18 @@ pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
 fn title(app: &App, width: u16) -> Line<'static> {
     let open = app.drifts.values().filter(|drift| drift.status.state.is_open()).count();
     let blocked = app.drifts.values().filter(|drift| drift.status.state == DriftState::Blocked).count();
-    let link = match &app.link {
-        Link::Connecting => Span::from("connecting…").yellow(),
-        Link::Live => Span::from("live").green(),
-        Link::Broken(why) => Span::from(fit(&format!("not connected: {why}"), usize::from(width) / 2)).red(),
-    };
-    Line::from(vec![
+    let mut line = Line::from(vec![
         Span::from(" Kausality ").bold().reversed(),
         Span::from(format!(" {}  ", fit(&app.place, 40))),
         Span::from(format!("{open} open, {blocked} blocked  ")),
-        link,
-    ])
+    ]);
+    let room = usize::from(width).saturating_sub(line.width());
+    line.push_span(match &app.link {
+        Link::Connecting => Span::from("connecting…").yellow(),
+        Link::Live => Span::from("live").green(),
+        Link::Broken(why) => Span::from(fit(&format!("not connected: {why}"), room)).red(),
+    });
+    line
 }
 
 fn foot_line(app: &App, width: u16) -> Line<'static> {
@@ -132,11 +133,14 @@ fn cause_line(cause: &Cause, folded: bool, app: &App, width: usize) -> Line<'sta
     let kinds: Vec<String> = cause.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let fields: Vec<&str> = cause.fields.iter().map(|field| field.path.as_str()).collect();
     let text = format!(
-        "{} {}: {} drifts of {} parents, {} open, since {}: {} — {}",
+        "{} {}: {} drifts of {}, {} open, since {}: {} — {}",
         if folded { "▸" } else { "▾" },
         cause.actor,
         cause.count,
-        cause.parents.len(),
+        match cause.parents.len() {
+            1 => "1 parent".to_owned(),
+            several => format!("{several} parents"),
+        },
         cause.open,
         age(app.now, cause.first_seen),
         kinds.join(", "),
@@ -158,7 +162,11 @@ fn color(state: DriftState) -> Color {
 fn placed(parent: &str, drift: &Drift, app: &App) -> String {
     let namespace = &drift.metadata.namespace;
     let mut others = app.drifts.keys().map(|key| &key.namespace);
-    if others.all(|other| other == namespace) { parent.to_owned() } else { format!("{namespace}:{parent}") }
+    if namespace.is_empty() || others.all(|other| other == namespace) {
+        parent.to_owned()
+    } else {
+        format!("{namespace}:{parent}")
+    }
 }
 
 fn drift_line(drift: &Drift, app: &App, width: usize) -> Line<'static> {

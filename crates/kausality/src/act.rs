@@ -26,15 +26,17 @@ use serde_json::json;
 
 use crate::{
     ledger::{Ledger, refused, within},
-    output::program,
+    output::{DeedOutput, program},
     target::{Target, api},
 };
 
+mod account;
 mod choice;
 mod confirm;
 mod parents;
 mod together;
 
+pub(crate) use account::{Account, Change, Covered};
 pub(crate) use choice::Choice;
 pub(crate) use confirm::confirmed;
 pub(crate) use parents::{ParentChange, Parents};
@@ -59,6 +61,10 @@ pub(crate) struct Acting {
     /// Do not ask, even if several objects are meant
     #[arg(short, long)]
     pub(crate) yes: bool,
+
+    /// How it is shown what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: DeedOutput,
 }
 
 /// Whether anything is written.
@@ -101,6 +107,15 @@ impl From<&ParentReference> for ParentName {
             namespace: parent.namespace.clone(),
             name: parent.name.clone(),
         }
+    }
+}
+
+impl ParentName {
+    /// `deployment.apps/web`, as kubectl names objects: no other kind is called so.
+    pub(crate) fn full_name(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        let group = self.api_version.split_once('/').map(|(group, _)| format!(".{group}"));
+        plain(&format!("{kind}{}/{}", group.unwrap_or_default(), self.name)).into_owned()
     }
 }
 
@@ -202,7 +217,7 @@ impl Editor {
     }
 
     /// Edits the annotations of an object: `change` gets a copy, and what it changes there is written, unless somebody
-    /// else has written in between; then it is asked again. Gives what `change` gave, and the object as it is then.
+    /// else has written in between; then it is asked again.
     ///
     /// # Errors
     /// If the object is gone, cannot be read or written, or `change` fails.
@@ -211,25 +226,42 @@ impl Editor {
         parent: &ParentName,
         dry_run: DryRun,
         mut change: impl FnMut(&mut Summary) -> Result<T>,
-    ) -> Result<(T, Summary)> {
+    ) -> Result<Edited<T>> {
         for attempt in 1..=ATTEMPTS {
             let live = self.read(parent).await?.with_context(|| format!("{parent} is gone"))?;
             let mut wanted = live.summary.clone();
             let outcome = change(&mut wanted)?;
             let edits = differences(&live.summary, &wanted);
             if edits.is_empty() || dry_run == DryRun::Client {
-                return Ok((outcome, wanted));
+                return Ok(Edited { outcome, object: wanted, edits });
             }
             match live.write(&edits, dry_run).await {
                 Ok(stored) => {
                     kept(parent, &edits, &stored)?;
-                    return Ok((outcome, stored));
+                    return Ok(Edited { outcome, object: stored, edits });
                 }
                 Err(error) if refused(&error) == Some(409) => tokio::time::sleep(PAUSE * attempt).await,
                 Err(error) => return Err(error.context(format!("cannot write to {parent}"))),
             }
         }
         bail!("others wrote to {parent} {ATTEMPTS} times in a row: nothing was changed, try again")
+    }
+}
+
+/// What has become of an object.
+pub(crate) struct Edited<T> {
+    /// What the change gave.
+    pub(crate) outcome: T,
+    /// The object as it is then.
+    pub(crate) object: Summary,
+    edits: Edits,
+}
+
+impl<T> Edited<T> {
+    /// The annotations that were written, as they are then; those without a value went.
+    pub(crate) fn written(&self) -> Edits {
+        let stored = |key: &String| (key.clone(), self.object.annotation(key).map(str::to_owned));
+        self.edits.keys().map(stored).collect()
     }
 }
 
@@ -287,7 +319,7 @@ pub(crate) fn remedy(parent: &Summary) -> String {
 }
 
 /// Annotations to write; those without a value go.
-type Edits = BTreeMap<String, Option<String>>;
+pub(crate) type Edits = BTreeMap<String, Option<String>>;
 
 fn differences(live: &Summary, wanted: &Summary) -> Edits {
     let changed = (wanted.annotations())

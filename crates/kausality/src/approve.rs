@@ -14,7 +14,7 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
+    act::{Account, Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
     connect::Connection,
     ledger::Entry,
     span,
@@ -120,15 +120,17 @@ impl Approve {
             by: editor.user.clone(),
             force: self.force,
         };
-        let out = &mut anstream::stdout();
+        let mut account = Account::new(deed.verb(), &editor.user, &self.acting, anstream::stdout());
         let entries = self.choice.find(&editor).await?;
         if entries.is_empty() {
-            if self.choice.names_child_and_parent() {
-                return ahead::approve(&editor, &deed, &self.choice, &self.acting, out).await;
+            if !self.choice.names_child_and_parent() {
+                bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
             }
-            bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
+            ahead::approve(&editor, &deed, &self.choice, self.acting.dry_run, &mut account).await?;
+        } else {
+            act_on_drifts(&editor, &deed, &entries, &self.acting, &mut account).await?;
         }
-        act_on_drifts(&editor, &deed, &entries, &self.acting, out).await
+        account.end()
     }
 }
 

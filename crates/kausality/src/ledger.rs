@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use kausality_api::{
     API_VERSION, GROUP,
-    drift::{Drift, cause::DriftKey},
+    drift::{Drift, PARENT_UID, cause::DriftKey},
     text::plain,
 };
 use kausality_cluster::Kinds;
+use kausality_core::Summary;
 use kube::{
     Api, Client,
     api::ListParams,
@@ -25,10 +26,12 @@ use serde_json::Value;
 mod filter;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod follow;
 pub(crate) mod reasons;
 mod reference;
 
 pub(crate) use filter::{Filter, Selection};
+pub(crate) use follow::{Known, News, follow};
 pub(crate) use reference::{NamedObject, ObjectName, Reference, Wanted};
 
 /// How long one answer of the API server may take.
@@ -126,22 +129,38 @@ impl Ledger {
 
     /// The drifts there, with these labels, the oldest first. What cannot be read is told on standard error.
     pub(crate) async fn read(&self, scope: &Scope, labels: Option<&str>) -> Result<Vec<Entry>> {
-        let mut entries = match scope {
-            Scope::Namespace(_) | Scope::Cluster => self.list(scope, labels).await?,
-            Scope::Everywhere => {
-                let mut entries = self.list(scope, labels).await?;
-                match self.list(&Scope::Cluster, labels).await {
-                    Ok(more) => entries.extend(more),
-                    Err(error) => anstream::eprintln!("note: {}", plain(&format!("{error:#}"))),
+        Ok(self.known(scope, labels).await?.entries)
+    }
+
+    /// The same, and where they are: with it they can be followed.
+    pub(crate) async fn known(&self, scope: &Scope, labels: Option<&str>) -> Result<Known> {
+        let mut scopes = vec![scope.clone()];
+        let mut entries = self.list(scope, labels).await?;
+        if *scope == Scope::Everywhere {
+            match self.list(&Scope::Cluster, labels).await {
+                Ok(more) => {
+                    entries.extend(more);
+                    scopes.push(Scope::Cluster);
                 }
-                entries
+                Err(error) => anstream::eprintln!("note: {}", plain(&format!("{error:#}"))),
             }
-        };
+        }
         let order = |entry: &Entry| {
             let Drift { metadata, status, .. } = &entry.drift;
             (metadata.namespace.clone(), status.first_seen, metadata.name.clone())
         };
         entries.sort_by_cached_key(order);
+        Ok(Known { entries, scopes, labels: labels.map(str::to_owned) })
+    }
+
+    /// The open drifts of children of a parent.
+    pub(crate) async fn of_parent(&self, parent: &Summary) -> Result<Vec<Entry>> {
+        let scope = match parent.id.namespace.as_str() {
+            "" => Scope::Everywhere,
+            namespace => Scope::Namespace(namespace.to_owned()),
+        };
+        let mut entries = self.read(&scope, Some(&format!("{PARENT_UID}={}", parent.uid))).await?;
+        entries.retain(|entry| entry.drift.status.state.is_open());
         Ok(entries)
     }
 
@@ -287,7 +306,7 @@ pub(crate) async fn within<T>(what: &str, answer: impl Future<Output = Result<T,
     let answer = answer.map_err(|error| match error {
         // Its own text would say everything twice.
         kube::Error::Api(status) => Refusal { code: status.code, message: status.message.clone() }.into(),
-        error => anyhow::Error::from(error),
+        error => anyhow::anyhow!(kausality_cluster::reason(&error)),
     });
     answer.context(what.to_owned())
 }

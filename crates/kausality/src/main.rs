@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_command_line();
     cli.run().unwrap_or_else(|error| {
         // Whoever reads along has seen enough: no error of ours.
-        if error.chain().any(is_broken_pipe) {
+        if is_unread(&error) {
             return ExitCode::SUCCESS;
         }
         anstream::eprintln!("error: {}", plain(&format!("{error:#}")));
@@ -17,8 +17,27 @@ fn main() -> ExitCode {
     })
 }
 
+/// Whether nobody reads what is printed. A connection to a cluster may break in the same way, and is an error.
+fn is_unread(error: &anyhow::Error) -> bool {
+    error.chain().any(is_broken_pipe) && !error.chain().any(|cause| cause.is::<kube::Error>())
+}
+
 fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     let of_json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
     let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
     kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_connection_is_no_broken_pipe() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_unread(&anyhow::Error::from(broken()).context("cannot write")));
+        assert!(!is_unread(&io::Error::from(io::ErrorKind::NotFound).into()));
+        let connection = kube::Error::Service(Box::new(broken()));
+        assert!(!is_unread(&anyhow::Error::from(connection).context("cannot read Garden park/south")));
+    }
 }

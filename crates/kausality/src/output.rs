@@ -40,6 +40,20 @@ pub(crate) enum ThingOutput {
     Yaml,
 }
 
+/// How it is shown what was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeedOutput {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
+    /// Only the names of what it was done to
+    Name,
+}
+
 /// What the program is called where commands to type are shown: it may be a plugin of kubectl.
 #[must_use]
 pub(crate) fn program() -> &'static str {

@@ -12,7 +12,7 @@ use kausality_api::{
 use kausality_core::{Summary, standing::Standing};
 
 use crate::{
-    act::{Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
+    act::{Account, Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
     approve::reason,
     connect::Connection,
     ledger::Entry,
@@ -76,7 +76,9 @@ impl Reject {
             if entries.is_empty() {
                 bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
             }
-            act_on_drifts(&editor, &deed, &entries, &self.acting, &mut anstream::stdout()).await
+            let mut account = Account::new(deed.verb(), &editor.user, &self.acting, anstream::stdout());
+            act_on_drifts(&editor, &deed, &entries, &self.acting, &mut account).await?;
+            account.end()
         })
     }
 }

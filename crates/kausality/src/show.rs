@@ -273,7 +273,7 @@ fn commands(
     };
     let (program, id) = (context.program, &drift.metadata.name);
     let parent = &drift.spec.parent;
-    let object = format!("{}/{}", kind_argument(&parent.api_version, &parent.kind), parent.name);
+    let object = ParentName::from(parent).full_name();
     let parent_place = match parent.namespace.as_str() {
         "" => "",
         _ => place.as_str(),
@@ -292,15 +292,6 @@ fn commands(
         writeln!(out, "  {}  {what}", plain(&format!("{command:width$}")))?;
     }
     Ok(())
-}
-
-/// `deployment.apps`, which no other kind is called.
-fn kind_argument(api_version: &str, kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    match api_version.split_once('/') {
-        Some((group, _)) => format!("{kind}.{group}"),
-        None => kind,
-    }
 }
 
 #[cfg(test)]

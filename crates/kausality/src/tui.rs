@@ -9,18 +9,16 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::Args;
-use futures::{StreamExt, stream};
 use kausality_api::{
     drift::{Drift, cause::DriftKey},
     text::{plain, shorten},
 };
 use kausality_tui::{Action, Deed, Input, Link, run};
-use kube::runtime::{WatchStreamExt, watcher};
 use tokio::{process::Command, sync::mpsc, time::timeout};
 
 use crate::{
     connect::Connection,
-    ledger::{Entry, Ledger, Place, Scope},
+    ledger::{self, Ledger, News, Place},
 };
 
 /// See drifts as they come, understand them, and decide about them with one key.
@@ -69,14 +67,18 @@ impl Tui {
         let scope = self.place.scope(&client);
         let ledger = Ledger::new(client);
         // What is wrong to begin with is told, and not tried for ever.
-        ledger.read(&scope, None).await?;
+        let known = ledger.known(&scope, None).await?;
+        let drifts = known.entries.iter().map(|entry| (DriftKey::of(&entry.drift), entry.drift.clone()));
+        let drifts: BTreeMap<DriftKey, Drift> = drifts.collect();
+        let (news, told) = mpsc::unbounded_channel();
         let (inputs, received) = mpsc::channel(64);
         let (deeds, decided) = mpsc::channel(16);
         let place = scope.to_string();
         let arguments = self.connection.arguments();
         tokio::select! {
             ended = run::run(&place, self.mouse, received, deeds) => ended?,
-            () = follow(&ledger, &scope, &inputs) => {}
+            () = ledger::follow(&ledger, known, news) => {}
+            () = picture(drifts, told, &inputs) => {}
             () = act(decided, &inputs, &arguments) => {}
         }
         Ok(ExitCode::SUCCESS)
@@ -84,61 +86,33 @@ impl Tui {
 }
 
 /// Tells of all drifts whenever one changes, for as long as anybody listens.
-async fn follow(ledger: &Ledger, scope: &Scope, inputs: &mpsc::Sender<Input>) {
-    let scopes = match scope {
-        Scope::Everywhere => vec![scope.clone(), Scope::Cluster],
-        scope => vec![scope.clone()],
-    };
-    let mut changes = stream::select_all(scopes.iter().map(|scope| {
-        let (api, resource) = ledger.api(scope);
-        let changes = watcher(api, watcher::Config::default()).default_backoff();
-        changes.map(move |change| (resource.clone(), change)).boxed()
-    }));
-    let mut drifts: BTreeMap<DriftKey, Drift> = BTreeMap::new();
-    // Those of a list that is being read, by the plural name of their kind.
-    let mut arriving: BTreeMap<String, Vec<DriftKey>> = BTreeMap::new();
+async fn picture(
+    mut drifts: BTreeMap<DriftKey, Drift>,
+    mut told: mpsc::UnboundedReceiver<News>,
+    inputs: &mpsc::Sender<Input>,
+) {
     loop {
-        let mut next = changes.next().await;
+        let all = Input::Drifts(drifts.values().cloned().collect());
+        if inputs.send(all).await.is_err() {
+            return;
+        }
+        let mut next = told.recv().await;
         let mut link = None;
         // Many changes are one picture.
-        while let Some((resource, change)) = next {
-            let read = |object| {
-                let object = serde_json::to_value(object).ok()?;
-                Entry::of(object, &resource).ok().map(|entry| entry.drift)
-            };
-            match change {
-                Ok(watcher::Event::Init) => drop(arriving.insert(resource.plural.clone(), Vec::new())),
-                Ok(watcher::Event::InitApply(object)) => {
-                    if let Some(drift) = read(object) {
-                        arriving.entry(resource.plural.clone()).or_default().push(DriftKey::of(&drift));
-                        drifts.insert(DriftKey::of(&drift), drift);
-                    }
-                }
-                Ok(watcher::Event::InitDone) => {
-                    let there = arriving.remove(&resource.plural).unwrap_or_default();
-                    let of_kind = |drift: &Drift| drift.plural() == resource.plural;
-                    drifts.retain(|key, drift| !of_kind(drift) || there.contains(key));
-                    link = Some(Link::Live);
-                }
-                Ok(watcher::Event::Apply(object)) => {
-                    drifts.extend(read(object).map(|drift| (DriftKey::of(&drift), drift)));
-                    link = Some(Link::Live);
-                }
-                Ok(watcher::Event::Delete(object)) => {
-                    if let Some(drift) = read(object) {
-                        drifts.remove(&DriftKey::of(&drift));
-                    }
-                }
-                Err(error) => link = Some(Link::Broken(shorten(&plain(&error.to_string()), MAX_MESSAGE))),
+        while let Some(news) = next {
+            match news {
+                News::Is(entry) => drop(drifts.insert(DriftKey::of(&entry.drift), entry.drift)),
+                News::Gone(entry) => drop(drifts.remove(&DriftKey::of(&entry.drift))),
+                News::Lost(why) => link = Some(Link::Broken(shorten(&plain(&why), MAX_MESSAGE))),
+                News::Back => link = Some(Link::Live),
+                // It was told before there was a picture, and there is nothing to show.
+                News::Unreadable(_) => {}
             }
-            next = timeout(GATHER, changes.next()).await.ok().flatten();
+            next = timeout(GATHER, told.recv()).await.ok().flatten();
         }
         if let Some(link) = link
             && inputs.send(Input::Link(link)).await.is_err()
         {
-            return;
-        }
-        if inputs.send(Input::Drifts(drifts.values().cloned().collect())).await.is_err() {
             return;
         }
     }

@@ -1,8 +1,8 @@
 //! `kausality unapprove`: takes approvals and rejections back.
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
@@ -16,7 +16,7 @@ use kausality_core::{
 };
 
 use crate::{
-    act::{Acting, Deed, Done, DryRun, Editor, Needs, act_on_drifts, confirmed},
+    act::{Account, Acting, Change, Deed, Done, DryRun, Editor, Needs, act_on_drifts, confirmed},
     connect::Connection,
     ledger::{Entry, NamedObject, ObjectName, Place, Reference},
     output::count,
@@ -78,16 +78,15 @@ impl Unapprove {
         for parent in &parents {
             editor.may_decide(&parent.namespace).await?;
         }
-        let mut code = ExitCode::SUCCESS;
-        let out = &mut anstream::stdout();
+        let deed = Unapproving { all: self.all };
+        let mut account = Account::new(deed.verb(), &editor.user, &self.acting, anstream::stdout());
         if !entries.is_empty() {
-            let deed = Unapproving { all: self.all };
-            code = act_on_drifts(&editor, &deed, &entries, &self.acting, out).await?;
+            act_on_drifts(&editor, &deed, &entries, &self.acting, &mut account).await?;
         }
         let deeds: Vec<String> = parents.iter().map(|parent| format!("unapprove {parent}")).collect();
         if self.acting.dry_run == DryRun::None && !confirmed(&deeds, self.acting.yes)? {
-            anstream::eprintln!("Nothing was done to them.");
-            return Ok(ExitCode::from(1));
+            account.decline("Nothing was done to them.");
+            return account.end();
         }
         let child = match &self.child {
             Some(child) if !self.all => Some(child.clone().resolve(editor.kinds()).await?),
@@ -95,14 +94,21 @@ impl Unapprove {
         };
         for parent in &parents {
             let edit = |summary: &mut Summary| Ok(take_back(summary, child.as_ref()));
-            let (removed, _) = editor.edit(parent, self.acting.dry_run, edit).await?;
-            let what = match removed {
+            let edited = match editor.edit(parent, self.acting.dry_run, edit).await {
+                Ok(edited) => edited,
+                Err(error) => {
+                    account.refuse_parent(parent, &format!("{error:#}"));
+                    continue;
+                }
+            };
+            let what = match edited.outcome {
                 0 => "has none".to_owned(),
                 removed => format!("lost {}", entries_of(removed)),
             };
-            writeln!(out, "{parent} {what}{}", self.acting.dry_run.note()).context("cannot write")?;
+            account.tell(&parent.full_name(), &format!("{parent} {what}"))?;
+            account.keep(Change::of(parent, &edited).that_means(&what));
         }
-        Ok(code)
+        account.end()
     }
 }
 

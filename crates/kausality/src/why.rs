@@ -16,8 +16,9 @@ use serde_json::json;
 use crate::{
     connect::Connection,
     ledger::Place,
+    output::{self, ThingOutput},
     replay::{
-        Fed, Flow, Output, Recording,
+        Fed, Flow, Recording,
         engine::{Judged, Outcome},
         row::Row,
     },
@@ -44,7 +45,7 @@ pub struct Why {
 
     /// How the explanation is shown
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: ThingOutput,
 
     #[command(flatten)]
     place: Place,
@@ -106,15 +107,9 @@ impl Why {
                     bail!("{file}:{line} tells nothing: a read, an early stage or a failed request")
                 }
                 Fed::Judged(judged) => match self.output {
-                    Output::Table => tree(&mut out, judged)?,
-                    Output::Json => {
-                        let row = Row::new(file, line, judged);
-                        serde_json::to_writer_pretty(
-                            &mut out,
-                            &json!({"request": row, "steps": steps(judged)}),
-                        )?;
-                        writeln!(out)?;
-                    }
+                    ThingOutput::Table => tree(&mut out, judged)?,
+                    ThingOutput::Json => output::json(&mut out, &document(file, line, judged))?,
+                    ThingOutput::Yaml => output::yaml(&mut out, &document(file, line, judged))?,
                 },
             }
             Ok(Flow::GoOn)
@@ -203,6 +198,10 @@ fn consequences(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn document(file: &str, line: u64, judged: &Judged) -> serde_json::Value {
+    json!({"request": Row::new(file, line, judged), "steps": steps(judged)})
 }
 
 fn steps(judged: &Judged) -> serde_json::Value {

@@ -2,15 +2,16 @@
 
 use std::{io::Write, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use clap::Args;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Acting, DryRun, Editor, ParentName, confirmed};
+use super::{Account, Acting, Change, Covered, DryRun, Edited, Editor, ParentName, confirmed};
 use crate::{
     connect::Connection,
     ledger::{Place, Reference},
+    target::Target,
 };
 
 /// Which parents are meant.
@@ -23,6 +24,10 @@ pub(crate) struct Parents {
     /// The namespace of the parents [default: that of the context]
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
+
+    /// The parents have no namespace; ids are those of drifts of children that have none
+    #[arg(long, conflicts_with = "namespace")]
+    cluster: bool,
 
     #[command(flatten)]
     acting: Acting,
@@ -60,33 +65,51 @@ impl Parents {
             editor.may_decide(&parent.namespace).await?;
         }
         let deeds: Vec<String> = parents.iter().map(|parent| format!("{verb} {parent}")).collect();
+        let mut account = Account::new(verb, &editor.user, &self.acting, out);
         if self.acting.dry_run == DryRun::None && !confirmed(&deeds, self.acting.yes)? {
-            anstream::eprintln!("Nothing was done.");
-            return Ok(ExitCode::from(1));
+            account.decline("Nothing was done.");
+            return account.end();
         }
-        let mut failed = false;
         for parent in &parents {
             let user = editor.user.as_str();
             match editor.edit(parent, self.acting.dry_run, |summary| apply(summary, user)).await {
-                Ok((what, _)) => {
-                    writeln!(out, "{parent} {}{}", plain(&what), self.acting.dry_run.note())
-                        .context("cannot write")?;
+                Ok(edited) => {
+                    account.tell(&parent.full_name(), &format!("{parent} {}", plain(&edited.outcome)))?;
+                    if account.is_document() {
+                        account.keep(change_of(&editor, parent, &edited).await);
+                    }
                 }
-                Err(error) => {
-                    failed = true;
-                    anstream::eprintln!("error: cannot {verb} {parent}: {}", plain(&format!("{error:#}")));
-                }
+                Err(error) => account.refuse_parent(parent, &format!("{error:#}")),
             }
         }
-        Ok(ExitCode::from(u8::from(failed)))
+        account.end()
     }
 
     async fn parent(&self, editor: &Editor, name: &str) -> Result<ParentName> {
         if let Reference::Id(_) = Reference::parse(name)? {
-            let place = Place { namespace: self.namespace.clone(), ..Place::default() };
+            let (namespace, cluster) = (self.namespace.clone(), self.cluster);
+            let place = Place { namespace, cluster, ..Place::default() };
             let entry = editor.ledger.one(&place, name).await?;
             return Ok(ParentName::from(&entry.drift.spec.parent));
         }
+        if self.cluster && Target::parse(editor.kinds(), &[name.to_owned()]).await?.kind.namespaced {
+            bail!("{name} is in a namespace: name that with -n, and leave out --cluster");
+        }
         editor.named(name, self.namespace.as_deref()).await
+    }
+}
+
+/// What was done to a parent, and the open drifts that it is about: all of its children's.
+async fn change_of(editor: &Editor, parent: &ParentName, edited: &Edited<String>) -> Change {
+    let change = Change::of(parent, edited).that_means(&edited.outcome);
+    match editor.ledger.of_parent(&edited.object).await {
+        Ok(entries) => change.about(entries.iter().map(Covered::from).collect()),
+        Err(error) => {
+            anstream::eprintln!(
+                "note: {}",
+                plain(&format!("the drifts of {parent} are not known: {error:#}"))
+            );
+            change
+        }
     }
 }

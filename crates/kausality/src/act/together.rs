@@ -3,15 +3,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
-    process::ExitCode,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use jiff::Timestamp;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Acting, DryRun, Editor, ParentName, confirmed};
+use super::{Account, Acting, Change, Covered, DryRun, Editor, ParentName, confirmed};
 use crate::{ledger::Entry, live::Progress, span};
 
 /// What a command does about a drift.
@@ -61,8 +60,8 @@ pub(crate) async fn act_on_drifts(
     deed: &dyn Deed,
     entries: &[Entry],
     acting: &Acting,
-    out: &mut impl Write,
-) -> Result<ExitCode> {
+    account: &mut Account<impl Write>,
+) -> Result<()> {
     let mut by_parent: BTreeMap<ParentName, Vec<&Entry>> = BTreeMap::new();
     for entry in entries {
         by_parent.entry(ParentName::from(&entry.drift.spec.parent)).or_default().push(entry);
@@ -72,7 +71,6 @@ pub(crate) async fn act_on_drifts(
         editor.may_decide(namespace).await?;
     }
 
-    let mut failed = false;
     let (mut possible, mut deeds) = (Vec::new(), Vec::new());
     let mut progress = Progress::new(by_parent.len());
     for (done, (parent, entries)) in by_parent.into_iter().enumerate() {
@@ -85,10 +83,7 @@ pub(crate) async fn act_on_drifts(
                     deeds.push(line(entry, &done));
                     left.push(entry);
                 }
-                Err(why) => {
-                    failed = true;
-                    refuse(deed, entry, &why);
-                }
+                Err(why) => account.refuse_drift(entry, &why),
             }
         }
         if !left.is_empty() {
@@ -96,42 +91,36 @@ pub(crate) async fn act_on_drifts(
         }
     }
     drop(progress);
-    if deeds.is_empty() {
-        return Ok(ExitCode::from(1));
-    }
     if acting.dry_run == DryRun::None && !confirmed(&deeds, acting.yes)? {
-        anstream::eprintln!("Nothing was done.");
-        return Ok(ExitCode::from(1));
+        account.decline("Nothing was done.");
+        return Ok(());
     }
     for (parent, entries) in possible {
-        let outcomes =
-            editor.edit(&parent, acting.dry_run, |summary| Ok(apply(deed, summary, &entries))).await;
-        let outcomes = match outcomes {
-            Ok((outcomes, _)) => outcomes,
+        let edited = editor.edit(&parent, acting.dry_run, |summary| Ok(apply(deed, summary, &entries))).await;
+        let edited = match edited {
+            Ok(edited) => edited,
             Err(error) => {
-                failed = true;
                 let error = format!("{error:#}");
-                entries.iter().for_each(|entry| refuse(deed, entry, &error));
+                entries.iter().for_each(|entry| account.refuse_drift(entry, &error));
                 continue;
             }
         };
-        for (entry, outcome) in entries.iter().zip(outcomes) {
+        let mut covered = Vec::new();
+        for (entry, outcome) in entries.iter().zip(&edited.outcome) {
             match outcome {
                 Ok(done) => {
-                    writeln!(out, "{}{}", line(entry, &done), acting.dry_run.note())
-                        .context("cannot write")?;
+                    account.tell(&entry.full_name(), &line(entry, done))?;
                     for note in &done.notes {
                         anstream::eprintln!("note: {}: {}", entry.full_name(), plain(note));
                     }
+                    covered.push(Covered::decided(entry, done));
                 }
-                Err(why) => {
-                    failed = true;
-                    refuse(deed, entry, &why);
-                }
+                Err(why) => account.refuse_drift(entry, why),
             }
         }
+        account.keep(Change::of(&parent, &edited).about(covered));
     }
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(())
 }
 
 /// What would become of each drift.
@@ -210,8 +199,4 @@ fn line(entry: &Entry, done: &Done) -> String {
     let summary = &entry.drift.spec.summary;
     let text = format!("{}: {} of {}", done.what, summary.child, summary.parent);
     format!("{} {}", entry.full_name(), plain(&text))
-}
-
-fn refuse(deed: &dyn Deed, entry: &Entry, why: &str) {
-    anstream::eprintln!("error: cannot {} {}: {}", deed.verb(), entry.full_name(), plain(why));
 }

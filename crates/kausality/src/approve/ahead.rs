@@ -1,20 +1,20 @@
 //! Approvals before there is a drift: somebody knows what a controller is going to do.
 
-use std::{io::Write, process::ExitCode};
+use std::io::Write;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::{Approving, duration};
-use crate::act::{Acting, Choice, Editor};
+use crate::act::{Account, Change, Choice, DryRun, Editor};
 
 /// Approves changes of the child that is named, which need not exist, by the parent that is.
 pub(super) async fn approve(
     editor: &Editor,
     deed: &Approving,
     choice: &Choice,
-    acting: &Acting,
-    out: &mut impl Write,
-) -> Result<ExitCode> {
+    dry_run: DryRun,
+    account: &mut Account<impl Write>,
+) -> Result<()> {
     let (Some(parent), Some(child)) = (&choice.filter.parent, &choice.filter.child) else {
         bail!("name a parent and a child");
     };
@@ -26,17 +26,16 @@ pub(super) async fn approve(
     editor.may_decide(&parent.namespace).await?;
     let child_kind = editor.kinds().named(&child.kind).await?;
     let of = &child_kind.resource;
-    let (added, _) = editor
-        .edit(&parent, acting.dry_run, |summary| {
+    let edited = editor
+        .edit(&parent, dry_run, |summary| {
             let approval =
                 deed.entry(summary, [&of.api_version, &of.kind, &child.name]).map_err(|why| anyhow!(why))?;
             deed.add(summary, &approval).map_err(|why| anyhow!(why))
         })
         .await?;
-    let (kind, name, note) = (&of.kind, &child.name, acting.dry_run.note());
-    let what = if added { "approved" } else { "is already approved" };
-    let how = duration(deed.mode);
-    writeln!(out, "{kind}/{name} {what} {how}, ahead of any drift, by {parent}{note}")
-        .context("cannot write")?;
-    Ok(ExitCode::SUCCESS)
+    let what = if edited.outcome { "approved" } else { "is already approved" };
+    let result = format!("{}/{} {what} {}, ahead of any drift", of.kind, child.name, duration(deed.mode));
+    account.tell(&parent.full_name(), &format!("{result}, by {parent}"))?;
+    account.keep(Change::of(&parent, &edited).that_means(&result));
+    Ok(())
 }

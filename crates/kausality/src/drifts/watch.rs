@@ -1,23 +1,21 @@
 //! The list that goes on: each change of a drift is a line more.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Result, bail};
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kausality_api::{
     drift::{Drift, cause::DriftKey},
     text::plain,
 };
-use kube::{
-    core::DynamicObject,
-    runtime::{WatchStreamExt, watcher},
-};
+use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::table::Layout;
 use crate::{
-    ledger::{Entry, Ledger, Scope, Selection, Wanted},
+    ledger::{self, Entry, Ledger, News, Scope, Selection, Wanted},
     output::{self, Cell, ListOutput, Widths},
+    span,
 };
 
 /// What is followed, and how it is shown.
@@ -29,10 +27,10 @@ pub(super) struct Watch {
     pub(super) labels: Option<String>,
 }
 
-/// What has been shown: the versions of drifts.
+/// What has been shown, and not as over or gone.
 #[derive(Default)]
 struct Shown {
-    versions: BTreeMap<DriftKey, Option<String>>,
+    drifts: BTreeSet<DriftKey>,
     widths: Option<Widths>,
 }
 
@@ -43,46 +41,40 @@ impl Watch {
     /// If drifts cannot be read to begin with, or nobody reads along.
     pub(super) async fn follow(&self, ledger: &Ledger, scope: &Scope) -> Result<()> {
         // What is wrong to begin with is told, and not tried for ever.
-        let entries = ledger.read(scope, self.labels.as_deref()).await?;
+        let known = ledger.known(scope, self.labels.as_deref()).await?;
         let mut shown = Shown::default();
-        let entries: Vec<Entry> = entries.into_iter().filter(|entry| self.has(&entry.drift)).collect();
+        let entries: Vec<&Entry> = known.entries.iter().filter(|entry| self.has(&entry.drift)).collect();
         self.begin(&entries, &mut shown)?;
+        let (news, mut received) = mpsc::unbounded_channel();
+        tokio::select! {
+            () = ledger::follow(ledger, known, news) => bail!("the API server does not tell any more"),
+            ended = self.tell(&mut received, &mut shown) => ended,
+        }
+    }
 
-        let scopes = match scope {
-            Scope::Everywhere => vec![scope.clone(), Scope::Cluster],
-            scope => vec![scope.clone()],
-        };
-        let mut changes = stream::select_all(scopes.iter().map(|scope| {
-            let (api, resource) = ledger.api(scope);
-            let config =
-                watcher::Config { label_selector: self.labels.clone(), ..watcher::Config::default() };
-            let changes = watcher(api, config).default_backoff();
-            changes.map(move |change| (resource.clone(), change)).boxed()
-        }));
+    async fn tell(&self, received: &mut mpsc::UnboundedReceiver<News>, shown: &mut Shown) -> Result<()> {
         let mut failing = false;
-        while let Some((resource, change)) = changes.next().await {
-            let (object, gone) = match change {
-                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => (object, false),
-                Ok(watcher::Event::Delete(object)) => (object, true),
-                Ok(watcher::Event::Init) => continue,
-                Ok(watcher::Event::InitDone) => {
-                    failing = false;
-                    continue;
-                }
-                // It is tried again; one word about it is enough.
-                Err(error) => {
+        while let Some(news) = received.recv().await {
+            match news {
+                News::Is(entry) => self.change(&entry, shown)?,
+                News::Gone(entry) => self.removal(&entry, shown)?,
+                News::Unreadable(why) => anstream::eprintln!("note: {}", plain(&why)),
+                News::Lost(why) => {
+                    // It is tried again; one word about it is enough.
                     if !failing {
-                        anstream::eprintln!("note: {}", plain(&format!("{error}")));
+                        anstream::eprintln!("note: {}: it is tried again", plain(&why));
                     }
                     failing = true;
-                    continue;
                 }
-            };
-            if let Some(entry) = entry(object, &resource) {
-                self.change(&entry, gone, &mut shown)?;
+                News::Back => {
+                    if failing {
+                        anstream::eprintln!("note: connected again");
+                    }
+                    failing = false;
+                }
             }
         }
-        bail!("the API server does not tell any more")
+        Ok(())
     }
 
     fn has(&self, drift: &Drift) -> bool {
@@ -97,7 +89,7 @@ impl Watch {
         self.wanted.is_empty() || self.wanted.iter().any(is_it)
     }
 
-    fn begin(&self, entries: &[Entry], shown: &mut Shown) -> Result<()> {
+    fn begin(&self, entries: &[&Entry], shown: &mut Shown) -> Result<()> {
         let mut out = anstream::stdout().lock();
         if matches!(self.output, ListOutput::Table | ListOutput::Wide) {
             let drifts: Vec<&Drift> = entries.iter().map(|entry| &entry.drift).collect();
@@ -107,32 +99,37 @@ impl Watch {
                 self.line(&mut out, entry, None, shown)?;
             }
         }
-        for Entry { drift, .. } in entries {
-            shown.versions.insert(DriftKey::of(drift), drift.metadata.resource_version.clone());
-        }
+        shown.drifts.extend(entries.iter().map(|entry| DriftKey::of(&entry.drift)));
         out.flush()?;
         Ok(())
     }
 
-    fn change(&self, entry: &Entry, gone: bool, shown: &mut Shown) -> Result<()> {
-        let drift = &entry.drift;
-        let key = DriftKey::of(drift);
-        let before = shown.versions.get(&key);
-        // A watch that begins again tells of everything again.
-        if !gone && before == Some(&drift.metadata.resource_version) {
+    fn change(&self, entry: &Entry, shown: &mut Shown) -> Result<()> {
+        let key = DriftKey::of(&entry.drift);
+        if self.has(&entry.drift) {
+            shown.drifts.insert(key);
+        } else if !shown.drifts.remove(&key) {
             return Ok(());
         }
         // What was shown as open is shown once more when it is over.
-        if before.is_none() && (gone || !self.has(drift)) {
+        let mut out = anstream::stdout().lock();
+        self.line(&mut out, entry, None, shown)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    fn removal(&self, entry: &Entry, shown: &mut Shown) -> Result<()> {
+        if !shown.drifts.remove(&DriftKey::of(&entry.drift)) {
             return Ok(());
         }
-        if gone || !self.has(drift) {
-            shown.versions.remove(&key);
-        } else {
-            shown.versions.insert(key, drift.metadata.resource_version.clone());
+        let mut gone = entry.clone();
+        // Programs have no column to look at.
+        if let Some(metadata) = gone.object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let now = || span::now().to_string().into();
+            metadata.entry("deletionTimestamp").or_insert_with(now);
         }
         let mut out = anstream::stdout().lock();
-        self.line(&mut out, entry, gone.then_some("Deleted"), shown)?;
+        self.line(&mut out, &gone, Some("Deleted"), shown)?;
         out.flush()?;
         Ok(())
     }
@@ -161,16 +158,4 @@ impl Watch {
         }
         Ok(())
     }
-}
-
-fn entry(object: DynamicObject, resource: &kube::core::ApiResource) -> Option<Entry> {
-    let name = object.metadata.name.clone().unwrap_or_default();
-    let entry = serde_json::to_value(object).map_err(Into::into).and_then(|it| Entry::of(it, resource));
-    if let Err(error) = &entry {
-        anstream::eprintln!(
-            "note: {}",
-            plain(&format!("{} {name} cannot be read: {error:#}", resource.kind))
-        );
-    }
-    entry.ok()
 }

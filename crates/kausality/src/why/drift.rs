@@ -20,27 +20,25 @@ use crate::{
         Ledger, Place,
         reasons::{self, ParentView, Step},
     },
-    output,
-    replay::Output,
+    output::{self, ThingOutput},
 };
 
 pub(super) async fn explain(
     name: &str,
     place: &Place,
     connection: &Connection,
-    output: Output,
+    output: ThingOutput,
 ) -> Result<ExitCode> {
     let ledger = Ledger::new(connection.client("why").await?);
     let entry = ledger.one(place, name).await?;
     let parent = ParentView::of(&ledger, &entry.drift).await;
     let steps = reasons::steps(&entry.drift, &parent, Timestamp::now());
     let mut out = anstream::stdout().lock();
+    let document = || json!({"drift": entry.object, "steps": steps, "verdict": verdict(&entry.drift)});
     match output {
-        Output::Table => tree(&mut out, &entry.drift, &steps)?,
-        Output::Json => output::json(
-            &mut out,
-            &json!({"drift": entry.object, "steps": steps, "verdict": verdict(&entry.drift)}),
-        )?,
+        ThingOutput::Table => tree(&mut out, &entry.drift, &steps)?,
+        ThingOutput::Json => output::json(&mut out, &document())?,
+        ThingOutput::Yaml => output::yaml(&mut out, &document())?,
     }
     Ok(ExitCode::SUCCESS)
 }

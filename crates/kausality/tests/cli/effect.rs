@@ -14,7 +14,7 @@ const CONTROLLER: &str = "system:serviceaccount:kube-system:deployment-controlle
 
 /// A shop of three replicas that has been rolled out, whose ReplicaSet somebody has scaled to five; the name of that
 /// ReplicaSet, and the id of the drift that its controller was kept from.
-async fn drifted(embedded: &Embedded) -> (Stage, String, String) {
+pub(crate) async fn drifted(embedded: &Embedded) -> (Stage, String, String) {
     let stage = Stage::on(&embedded.sandbox).await;
     let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
         "replicas": 3, "selector": {"matchLabels": {"app": "shop"}},

@@ -6,9 +6,10 @@ use std::{
     sync::mpsc,
 };
 
+use kausality_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::{line::Line, stage::*};
 
 /// Drifts of two gardens, of a park, and of two actors.
 async fn full() -> Stage {
@@ -118,41 +119,101 @@ async fn scripts_can_tell_whether_there_are_open_ones() {
     assert_eq!(stage.run(&["drifts", "-n", "park", "--state", "resolved", "--exit-code"]).code, 0);
 }
 
-/// A process that ends with the test.
-struct Ended(Child);
+/// A list that goes on. It ends with the test.
+struct Watching {
+    program: Child,
+    lines: mpsc::Receiver<String>,
+}
 
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Watching {
+    fn start(command: &mut std::process::Command) -> Self {
+        let mut program = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (line, lines) = mpsc::channel();
+        let out = BufReader::new(program.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
+        Self { program, lines }
+    }
+
+    /// The first two words of the next line.
+    fn next(&self) -> String {
+        let text = self.lines.recv_timeout(PATIENCE).expect("a line more");
+        text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
     }
 }
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+const DRIFTS: &str = "/apis/kausality.io/v1alpha1/namespaces/park/drifts";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_goes_on() {
     let stage = full().await;
-    let watch = stage.command(&["drifts", "-n", "park", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut watch = Ended(watch);
-    let (line, lines) = mpsc::channel();
-    let out = BufReader::new(watch.0.stdout.take().unwrap());
-    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|text| line.send(text)));
-    let next = || {
-        let text = lines.recv_timeout(PATIENCE).expect("a line more");
-        text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
-    };
-    assert_eq!(next(), "NAME STATE");
+    let watch = Watching::start(&mut stage.command(&["drifts", "-n", "park", "-w"]));
+    assert_eq!(watch.next(), "NAME STATE");
     for expected in ["bbb1000000000000 Blocked", "aaa2000000000000 Blocked", "aaa1000000000000 Blocked"] {
-        assert_eq!(next(), expected);
+        assert_eq!(watch.next(), expected);
     }
     let south = stage.get(&format!("{GARDENS}/south")).await;
     // What is over from the start is not shown, and what is new is.
     stage.drift(&Plot { state: "Resolved", ..Plot::new("fff0000000000000", &south, "south-3") }).await;
     stage.drift(&Plot::new("fff1000000000000", &south, "south-3")).await;
-    assert_eq!(next(), "fff1000000000000 Blocked");
-    let drifts = "/apis/kausality.io/v1alpha1/namespaces/park/drifts";
+    assert_eq!(watch.next(), "fff1000000000000 Blocked");
     let resolved = json!({"status": {"state": "Resolved"}});
-    stage.patch(&format!("{drifts}/aaa1000000000000"), &resolved).await;
-    assert_eq!(next(), "aaa1000000000000 Resolved");
-    stage.call("DELETE", &format!("{drifts}/aaa2000000000000"), &Value::Null).await.unwrap();
-    assert_eq!(next(), "aaa2000000000000 Deleted");
+    stage.patch(&format!("{DRIFTS}/aaa1000000000000"), &resolved).await;
+    assert_eq!(watch.next(), "aaa1000000000000 Resolved");
+    stage.call("DELETE", &format!("{DRIFTS}/aaa2000000000000"), &Value::Null).await.unwrap();
+    assert_eq!(watch.next(), "aaa2000000000000 Deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_that_watch_are_told_what_is_gone() {
+    let stage = full().await;
+    let watch = Watching::start(&mut stage.command(&["drifts", "-n", "park", "-w", "-o", "json"]));
+    let next = || serde_json::from_str::<Value>(&watch.lines.recv_timeout(PATIENCE).unwrap()).unwrap();
+    for id in ["bbb1000000000000", "aaa2000000000000", "aaa1000000000000"] {
+        let drift = next();
+        assert_eq!(
+            (&drift["metadata"]["name"], drift["metadata"].get("deletionTimestamp")),
+            (&json!(id), None)
+        );
+    }
+    stage.call("DELETE", &format!("{DRIFTS}/aaa2000000000000"), &Value::Null).await.unwrap();
+    let gone = next();
+    assert_eq!(gone["metadata"]["name"], "aaa2000000000000");
+    assert!(gone["metadata"]["deletionTimestamp"].is_string(), "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_tells_what_went_while_the_connection_was_lost() {
+    let sandbox = Sandbox::builder().rbac(true).seed(7).build();
+    let stage = Stage::on(&sandbox).await;
+    let south = stage.garden("south", &json!({})).await;
+    for (id, child) in [("aaa1000000000000", "south-1"), ("aaa2000000000000", "south-2")] {
+        stage.drift(&Plot::new(id, &south, child)).await;
+    }
+    let line = Line::to(stage.address()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, stage.kubeconfig_at(&line.address.to_string())).unwrap();
+    let mut command = stage.command(&["drifts", "-n", "park", "-w"]);
+    let watch = Watching::start(command.env("KUBECONFIG", &kubeconfig));
+    assert_eq!(watch.next(), "NAME STATE");
+    assert_eq!([watch.next(), watch.next()], ["aaa1000000000000 Blocked", "aaa2000000000000 Blocked"]);
+    // The one before it is told by a watch that goes on; then nobody remembers what happened, and all is listed anew.
+    stage.drift(&Plot::new("aaa3000000000000", &south, "south-3")).await;
+    assert_eq!(watch.next(), "aaa3000000000000 Blocked");
+    for (id, forgotten) in [("aaa1000000000000", false), ("aaa2000000000000", true)] {
+        line.cut();
+        stage.call("DELETE", &format!("{DRIFTS}/{id}"), &Value::Null).await.unwrap();
+        if forgotten {
+            sandbox.compact();
+        }
+        line.mend();
+        assert_eq!(watch.next(), format!("{id} Deleted"));
+    }
 }

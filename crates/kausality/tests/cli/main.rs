@@ -3,15 +3,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod accounts;
 mod conflicts;
 mod decisions;
 mod documentation;
 mod effect;
+mod line;
 mod lists;
 mod pages;
 mod parents;
+mod pictures;
 mod refusals;
 mod rights;
+mod screens;
+mod secrets;
 mod shells;
 mod stage;
 mod story;
+mod svg;
+mod terminal;

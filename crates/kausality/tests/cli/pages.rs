@@ -17,6 +17,7 @@ async fn everything_about_one_drift() {
     assert_eq!(stage.run(&["show", "garden/south", "-n", "park", "-o", "yaml"]).yaml(), shown);
     let why = stage.run(&["why", "aaa", "-n", "park", "-o", "json"]).json();
     assert_eq!(why["drift"]["spec"]["id"], "aaa1000000000000");
+    assert_eq!(stage.run(&["why", "aaa", "-n", "park", "-o", "yaml"]).yaml(), why);
     let decided = why["steps"].as_array().unwrap().iter().find(|step| step["decided"] == true).unwrap();
     assert_eq!((&decided["rule"], &why["verdict"]), (&json!("mode"), &json!("deny: nothing let it pass")));
 }

@@ -64,3 +64,35 @@ async fn several_parents_need_a_yes() {
     assert_eq!(stage.run(&[&both[..], &["--yes"]].concat()).code, 0);
     assert_ne!(stage.annotation("north", "freeze").await, Value::Null);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_without_a_namespace_is_found_by_its_drift() {
+    let stage = Stage::new().await;
+    let city =
+        json!({"apiVersion": "garden.io/v1", "kind": "Park", "metadata": {"name": "city"}, "spec": {}});
+    let city = stage.post("/apis/garden.io/v1/parks", &city).await;
+    stage.drift(&Plot::new("ddd1000000000000", &city, "city-1")).await;
+    stage.garden("south", &json!({})).await;
+    let path = "/apis/garden.io/v1/parks/city";
+    let until = "2099-01-01T00:00:00Z";
+    for (arguments, key, expected) in [
+        (&["freeze", "ddd1", "--reason", "storm"][..], "freeze", "storm"),
+        (&["freeze", "park/city", "--reason", "storm"], "freeze", "storm"),
+        (&["unfreeze", "ddd1"], "freeze", ""),
+        (&["snooze", "ddd1", "--until", until, "--reason", "holiday"], "snooze", "holiday"),
+        (&["unsnooze", "ddd1"], "snooze", ""),
+    ] {
+        let said = stage.run(&[arguments, &["--cluster"]].concat());
+        assert!(said.code == 0 && said.out.starts_with("Park city "), "{said:?}");
+        let message = stage.annotation_of(path, key).await["message"].clone();
+        assert_eq!(message.as_str().unwrap_or_default(), expected, "{said:?}");
+    }
+    stage.golden("freeze-no-cluster", &["freeze", "garden/south", "--cluster", "--reason", "storm"]);
+    // One of a namespace is not found where there is none.
+    let south = stage.get(&format!("{GARDENS}/south")).await;
+    stage.drift(&Plot::new("aaa1000000000000", &south, "south-1")).await;
+    stage.golden("freeze-no-cluster-drift", &["freeze", "aaa1", "--cluster", "--reason", "storm"]);
+    assert_eq!(stage.annotation("south", "freeze").await, Value::Null);
+    let both = stage.run(&["unfreeze", "ddd1", "--cluster", "-n", "park"]);
+    assert_eq!(both.code, 2, "{both:?}");
+}

@@ -17,7 +17,7 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     kubeconfig: PathBuf,
     _folder: Option<tempfile::TempDir>,
-    _served: Option<Served>,
+    served: Option<Served>,
 }
 
 /// What a command said.
@@ -97,14 +97,14 @@ impl Stage {
         let alice = User::admin("alice");
         std::fs::write(&kubeconfig, served.kubeconfig(&alice)).unwrap();
         let client = sandbox.client(&alice);
-        let stage = Self { client, kubeconfig, _folder: Some(folder), _served: Some(served) };
+        let stage = Self { client, kubeconfig, _folder: Some(folder), served: Some(served) };
         stage.furnish().await;
         stage
     }
 
     /// Another control plane.
     pub(crate) async fn at(client: Client, kubeconfig: &Path) -> Self {
-        let stage = Self { client, kubeconfig: kubeconfig.to_owned(), _folder: None, _served: None };
+        let stage = Self { client, kubeconfig: kubeconfig.to_owned(), _folder: None, served: None };
         stage.furnish().await;
         stage
     }
@@ -184,8 +184,12 @@ impl Stage {
 
     /// The annotation of a garden, as JSON.
     pub(crate) async fn annotation(&self, garden: &str, key: &str) -> Value {
-        let garden = self.get(&format!("{GARDENS}/{garden}")).await;
-        let text = garden["metadata"]["annotations"]["kausality.io/".to_owned() + key].clone();
+        self.annotation_of(&format!("{GARDENS}/{garden}"), key).await
+    }
+
+    /// The annotation of any object, as JSON.
+    pub(crate) async fn annotation_of(&self, path: &str, key: &str) -> Value {
+        let text = self.get(path).await["metadata"]["annotations"]["kausality.io/".to_owned() + key].clone();
         text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)))
     }
 
@@ -197,6 +201,20 @@ impl Stage {
             None => "/apis/kausality.io/v1alpha1/clusterdrifts".to_owned(),
         };
         self.post(&path, &drift).await
+    }
+
+    /// The kubeconfig, as it would be if the control plane were elsewhere.
+    pub(crate) fn kubeconfig_at(&self, address: &str) -> String {
+        let mut config: Value =
+            serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        config["clusters"][0]["cluster"]["server"] = json!(format!("https://{address}"));
+        config.to_string()
+    }
+
+    /// Where the control plane is.
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        let url = &self.served.as_ref().expect("a sandbox").url;
+        url.trim_start_matches("https://").parse().unwrap()
     }
 
     /// The program, on its way to this control plane.
