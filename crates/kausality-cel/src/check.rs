@@ -119,7 +119,13 @@ impl<'a> Check<'a> {
         };
         let mut arguments = Vec::with_capacity(call.args.len());
         for argument in &call.args {
-            arguments.push(self.infer(argument)?);
+            let found = self.infer(argument)?;
+            let logical = target.is_none() && matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR);
+            if logical && !found.agrees(&Type::Bool) {
+                let message = format!("expected type 'bool' but found '{found}'");
+                return Err(Wrong { part: argument.id, message }.into());
+            }
+            arguments.push(found);
         }
         Ok(functions::result(&name, target.as_ref(), &arguments)?)
     }

@@ -88,8 +88,18 @@ fn merged(
 fn library_result(signature: &Signature, arguments: &[Type]) -> Option<Type> {
     let wanted = signature.arguments;
     let fits = wanted.len() == arguments.len()
-        && wanted.iter().zip(arguments).all(|(wanted, found)| found.agrees(&Type::from(*wanted)));
+        && wanted.iter().zip(arguments).all(|(wanted, found)| found.agrees(&Type::from(*wanted)))
+        && alike(signature.name, arguments);
     fits.then(|| Type::from(signature.result))
+}
+
+/// Whether lists that are compared, or searched for an item, are of the same. Signatures know no variables for types.
+fn alike(name: &str, arguments: &[Type]) -> bool {
+    match (name, arguments) {
+        ("sets.contains" | "sets.equivalent" | "sets.intersects", [one, two]) => one.agrees(two),
+        ("indexOf" | "lastIndexOf", [Type::List(of), item]) => of.agrees(item),
+        _ => true,
+    }
 }
 
 impl From<Kind> for Type {
