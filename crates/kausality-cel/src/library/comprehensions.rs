@@ -107,7 +107,9 @@ impl Expansion<'_, '_> {
         let body = self.with_value(&key, &value, body);
         let (init, condition, step, result) = match kind {
             Loop::All => (self.bool(true), self.while_true(), self.fold(operators::LOGICAL_AND, body), None),
-            Loop::Exists => (self.bool(false), self.while_false(), self.fold(operators::LOGICAL_OR, body), None),
+            Loop::Exists => {
+                (self.bool(false), self.while_false(), self.fold(operators::LOGICAL_OR, body), None)
+            }
             Loop::ExistsOne => {
                 let (one, result) = (self.int(1), self.ident(RESULT));
                 let only = self.call(operators::EQUALS, vec![result, one]);
@@ -266,7 +268,8 @@ fn map_of_maps<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 /// The items of a list, moved out of it where that can be.
 fn owned<'v>(list: Option<CowVal<'_, 'v>>) -> Result<Vec<Box<dyn Val + 'v>>, ExecutionError> {
     let list = list.ok_or_else(|| ExecutionError::invalid_argument_count(1, 0))?;
-    Vec::try_from(list.into_owned()).map_err(|other: Box<dyn Val + 'v>| unexpected(other.as_ref(), &types::LIST_TYPE))
+    Vec::try_from(list.into_owned())
+        .map_err(|other: Box<dyn Val + 'v>| unexpected(other.as_ref(), &types::LIST_TYPE))
 }
 
 /// The entries of a map that is being made.
@@ -278,8 +281,12 @@ impl<'v> Entries<'v> {
         let key = CelMapKey::try_from(CowVal::Owned(key))?;
         // A number is the same key whatever its type.
         let twin = match &key {
-            CelMapKey::Int(key) => u64::try_from(*key.inner()).ok().map(|key| CelMapKey::UInt(CelUInt::from(key))),
-            CelMapKey::UInt(key) => i64::try_from(*key.inner()).ok().map(|key| CelMapKey::Int(CelInt::from(key))),
+            CelMapKey::Int(key) => {
+                u64::try_from(*key.inner()).ok().map(|key| CelMapKey::UInt(CelUInt::from(key)))
+            }
+            CelMapKey::UInt(key) => {
+                i64::try_from(*key.inner()).ok().map(|key| CelMapKey::Int(CelInt::from(key)))
+            }
             _ => None,
         };
         if self.0.contains_key(&key) || twin.is_some_and(|twin| self.0.contains_key(&twin)) {

@@ -55,7 +55,9 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     builder.build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => format!("the regular expression {pattern:?} is too large"),
         // The last line says what is wrong, those before it draw where in the translation.
-        error => error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+        error => {
+            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        }
     })
 }
 
