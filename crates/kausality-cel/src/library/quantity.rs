@@ -7,11 +7,11 @@
 use std::cmp::Ordering;
 
 use cel::common::types::CelInt;
+use cel::common::value::CowVal;
 
 use super::{
     Kind, Outcome, Overload, bool, double, failed, function, int, member, opaque, ordering, plain, text,
 };
-use cel::common::value::CowVal;
 use decimal::Decimal;
 
 mod decimal;

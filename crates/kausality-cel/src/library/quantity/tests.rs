@@ -25,6 +25,8 @@ fn no_digits_are_zero() {
         "quantity('-') == quantity('0')",
         "quantity('.') == quantity('0')",
         "quantity('Mi') == quantity('0')",
+        "!isQuantity('.Ei') && !isQuantity('e-12')",
+        "isQuantity('0Ei') && isQuantity('.0e-12') && isQuantity('0.e-12')",
     ]);
 }
 
