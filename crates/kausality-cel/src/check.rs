@@ -97,7 +97,8 @@ impl<'a> Check<'a> {
 
     fn call(&mut self, call: &'a CallExpr) -> Result<Type, Somewhere> {
         if call.func_name == operators::OPT_SELECT {
-            let [of, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] = call.args.as_slice() else {
+            let [of, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] = call.args.as_slice()
+            else {
                 return Err("a field is expected".to_owned().into());
             };
             let of = match self.infer(of)? {
@@ -120,7 +121,8 @@ impl<'a> Check<'a> {
         let mut arguments = Vec::with_capacity(call.args.len());
         for argument in &call.args {
             let found = self.infer(argument)?;
-            let logical = target.is_none() && matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR);
+            let logical =
+                target.is_none() && matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR);
             if logical && !found.agrees(&Type::Bool) {
                 let message = format!("expected type 'bool' but found '{found}'");
                 return Err(Wrong { part: argument.id, message }.into());

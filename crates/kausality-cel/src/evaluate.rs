@@ -144,8 +144,12 @@ impl Evaluation<'_> {
         };
         match found {
             Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_))) if optional => Ok(None),
-            Some(Err(error @ (ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_)))) => Err(error),
+            Some(Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_))) if optional => {
+                Ok(None)
+            }
+            Some(Err(error @ (ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_)))) => {
+                Err(error)
+            }
             _ => Err(ExecutionError::no_such_overload(operator, names.to_vec())),
         }
     }
@@ -232,7 +236,8 @@ fn taken_apart<'s>(value: CowVal<'s, 'static>) -> Maybe<'s> {
             }
             match value.into_builtin() {
                 Some(cel::common::value::Builtin::Optional(optional)) => {
-                    Option::<Box<dyn Val>>::from(optional).map_or(Maybe::None, |it| Maybe::Some(CowVal::Owned(it)))
+                    Option::<Box<dyn Val>>::from(optional)
+                        .map_or(Maybe::None, |it| Maybe::Some(CowVal::Owned(it)))
                 }
                 _ => Maybe::None,
             }

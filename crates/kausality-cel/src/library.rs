@@ -104,7 +104,8 @@ static LIBRARIES: &[&[Overload]] = &[
 /// # Errors
 /// If it has one of them already, such as the extension of `cel` for texts.
 pub(crate) fn register(environment: &mut Env) -> Result<(), DeclarationError> {
-    for name in [cidr::NAME, format::NAME, ip::NAME, quantity::NAME, semver::NAME, url::NAME] {
+    // The names of the other types are no names in expressions.
+    for name in [cidr::NAME, ip::NAME] {
         environment.add_type(erased(Kind::Opaque(name)))?;
     }
     // The evaluator knows nothing of what lists are of: overloads that differ in that only are one to it.

@@ -49,7 +49,11 @@ impl<'a> Lowering<'a> {
                 }
                 let of = Box::new(self.node(&select.operand)?);
                 let field = CelString::from(select.field.clone());
-                Ok(if select.test { Node::Has { of, field } } else { Node::Select { of, field, optional: false } })
+                Ok(if select.test {
+                    Node::Has { of, field }
+                } else {
+                    Node::Select { of, field, optional: false }
+                })
             }
             Expr::Call(call) => self.call(expression, call),
             Expr::List(list) => {
@@ -110,9 +114,10 @@ impl<'a> Lowering<'a> {
         times(&name, &call.args)?;
         let how = match Own::of(&name, member, arguments.len()) {
             Some(own) => How::Own(own),
-            None if member => How::Member(Box::new(stub(&name, arguments.len()).ok_or_else(|| {
-                wrong(expression, "more arguments than any function has")
-            })?)),
+            None if member => How::Member(Box::new(
+                stub(&name, arguments.len())
+                    .ok_or_else(|| wrong(expression, "more arguments than any function has"))?,
+            )),
             None => How::Global,
         };
         Ok(Node::Call(Box::new(Call { name, arguments, pattern, how })))
@@ -157,20 +162,14 @@ impl<'a> Lowering<'a> {
                 Ok(Node::Select { of: Box::new(self.node(of)?), field: field.clone(), optional: true })
             }
             (name, [one, two]) => match binary(name) {
-                Some(operator) => {
-                    Ok(Node::Binary(operator, Box::new([self.node(one)?, self.node(two)?])))
-                }
+                Some(operator) => Ok(Node::Binary(operator, Box::new([self.node(one)?, self.node(two)?]))),
                 None => Err(wrong(expression, "this operator is not supported")),
             },
             _ => Err(wrong(expression, "this operator is not supported")),
         }
     }
 
-    fn comprehension(
-        &mut self,
-        expression: &'a IdedExpr,
-        it: &'a ComprehensionExpr,
-    ) -> Result<Node, Wrong> {
+    fn comprehension(&mut self, expression: &'a IdedExpr, it: &'a ComprehensionExpr) -> Result<Node, Wrong> {
         let made = it.accu_var.as_str();
         // A loop over nothing binds a name.
         if matches!(&it.iter_range.expr, Expr::List(list) if list.elements.is_empty())
@@ -259,7 +258,9 @@ fn literal_text(of: &IdedExpr) -> Option<&str> {
 
 /// A pattern, if it is constant.
 fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
-    let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else { return Ok(None) };
+    let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else {
+        return Ok(None);
+    };
     Pattern::new(text).map(Some).map_err(|error| wrong(argument, &error))
 }
 

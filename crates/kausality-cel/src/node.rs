@@ -1,8 +1,8 @@
 //! What is evaluated: the tree of the parser, with names resolved and macros told apart.
 
+use cel::IdedExpr;
 use cel::common::types::CelString;
 use cel::common::value::Val;
-use cel::IdedExpr;
 
 use crate::pattern::Pattern;
 
@@ -161,4 +161,3 @@ const ARGUMENTS: [&str; 6] = ["@0", "@1", "@2", "@3", "@4", "@5"];
 pub(crate) fn argument(nth: usize) -> Option<&'static str> {
     ARGUMENTS.get(nth).copied()
 }
-

@@ -27,9 +27,7 @@ impl Object {
 }
 
 /// A map of these entries, the last of which counts where a key is there twice.
-pub(crate) fn map(
-    entries: impl IntoIterator<Item = (CelMapKey<'static>, Box<dyn Val>)>,
-) -> CelMap<'static> {
+pub(crate) fn map(entries: impl IntoIterator<Item = (CelMapKey<'static>, Box<dyn Val>)>) -> CelMap<'static> {
     // Its order is random, and nothing is told from it: loops go by the order of keys.
     let mut map = CelMap::default().into_inner();
     map.extend(entries);

@@ -48,9 +48,11 @@ impl Pattern {
         if pattern.len() > LONGEST {
             return Err(format!("the pattern is longer than {LONGEST} bytes"));
         }
-        let rewritten = syntax::translated(pattern).map_err(|error| format!("not a valid pattern: {error}"))?;
+        let rewritten =
+            syntax::translated(pattern).map_err(|error| format!("not a valid pattern: {error}"))?;
         for (size, weight) in SIZES.into_iter().filter(|(size, _)| *size <= most) {
-            match RegexBuilder::new(&rewritten).size_limit(size).dfa_size_limit(size).nest_limit(100).build() {
+            match RegexBuilder::new(&rewritten).size_limit(size).dfa_size_limit(size).nest_limit(100).build()
+            {
                 Ok(regex) => return Ok(Self { regex, weight }),
                 Err(regex::Error::CompiledTooBig(_)) => {}
                 Err(error) => {

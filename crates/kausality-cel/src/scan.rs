@@ -74,7 +74,10 @@ impl Scan {
     fn take(&mut self, before: Token, token: Token) -> Result<(), String> {
         self.terms += 1;
         if self.terms > self.limits.terms {
-            return Err(format!("the expression has too many parts: at most {} are allowed", self.limits.terms));
+            return Err(format!(
+                "the expression has too many parts: at most {} are allowed",
+                self.limits.terms
+            ));
         }
         match token {
             Token::Open => self.open.push(mem::take(&mut self.current)),
@@ -163,7 +166,8 @@ impl Tokens<'_> {
             letter if is_letter(letter) => self.word(),
             letter if letter.is_ascii() => self.one(Token::Operator),
             _ => {
-                self.at += self.source.get(start..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8);
+                self.at +=
+                    self.source.get(start..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8);
                 Token::Value
             }
         };

@@ -155,7 +155,10 @@ fn optionals_are_evaluated() {
     ] {
         assert_eq!(holds(source), Ok(true), "{source}");
     }
-    assert_eq!(holds("object.?a.value() == 1"), Err("Error executing function 'value': optional.none() dereference".to_owned()));
+    assert_eq!(
+        holds("object.?a.value() == 1"),
+        Err("Error executing function 'value': optional.none() dereference".to_owned())
+    );
 }
 
 /// As for an API server: an error counts unless the other side decides.

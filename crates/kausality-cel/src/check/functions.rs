@@ -165,9 +165,7 @@ fn operator(name: &str, arguments: &[Type]) -> Result<Type, Unknown> {
             of => of.optional(),
         }),
         (macros::INSERT, [_, key, value]) => Ok(Type::Map(Box::new(key.clone()), Box::new(value.clone()))),
-        (macros::MERGE, [_, entries]) => {
-            when(matches!(entries, Type::Map(..) | Type::Dyn), entries.clone())
-        }
+        (macros::MERGE, [_, entries]) => when(matches!(entries, Type::Map(..) | Type::Dyn), entries.clone()),
         _ => Err(Unknown::Name),
     }
 }
@@ -199,7 +197,10 @@ fn sum(one: &Type, two: &Type) -> Result<Type, Unknown> {
         (Type::Dyn, other) | (other, Type::Dyn) => {
             let fits = addable(other) || *other == Type::Timestamp;
             // Numbers, texts and lists are added to their own kind.
-            when(fits, if matches!(other, Type::Duration | Type::List(_)) { Type::Dyn } else { other.clone() })
+            when(
+                fits,
+                if matches!(other, Type::Duration | Type::List(_)) { Type::Dyn } else { other.clone() },
+            )
         }
         (one, two) => when(one == two && addable(one), one.clone()),
     }
@@ -260,9 +261,10 @@ fn function(name: &str, arguments: &[Type]) -> Result<Type, Unknown> {
         ("strings.quote", _) => of(&[String], String),
         ("optional.none", []) => Ok(Dyn.optional()),
         ("optional.of" | "optional.ofNonZeroValue", [it]) => Ok(it.clone().optional()),
-        ("size" | "type" | "dyn" | "matches" | "optional.none" | "optional.of" | "optional.ofNonZeroValue", _) => {
-            Err(Unknown::Types)
-        }
+        (
+            "size" | "type" | "dyn" | "matches" | "optional.none" | "optional.of" | "optional.ofNonZeroValue",
+            _,
+        ) => Err(Unknown::Types),
         _ => Err(Unknown::Name),
     }
 }
@@ -294,7 +296,8 @@ fn method(name: &str, target: &Type, arguments: &[Type]) -> Result<Type, Unknown
             when(target.agrees(&Timestamp) && given(&[&String], 0), Int)
         }
         "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => {
-            let fits = target.agrees(&Timestamp) && given(&[&String], 0) || target.agrees(&Duration) && given(&[], 0);
+            let fits = target.agrees(&Timestamp) && given(&[&String], 0)
+                || target.agrees(&Duration) && given(&[], 0);
             when(fits, Int)
         }
         "hasValue" => when(matches!(target, Optional(_) | Dyn) && arguments.is_empty(), Bool),

@@ -51,9 +51,14 @@ impl Evaluation<'_> {
     /// What a function may do and make, before it does.
     fn price(&self, name: &str, arguments: &[CowVal<'_, 'static>]) -> u64 {
         let weight = |nth: usize| arguments.get(nth).map_or(0, |it| self.budget.weigh(&**it));
-        let bytes = |nth: usize| arguments.get(nth).map_or(0, |it| text(&**it).map_or(0, |it| it.len() as u64));
-        let length =
-            |nth: usize| arguments.get(nth).and_then(|it| it.downcast_ref::<CelList>()).map_or(0, |it| it.inner().len() as u64);
+        let bytes =
+            |nth: usize| arguments.get(nth).map_or(0, |it| text(&**it).map_or(0, |it| it.len() as u64));
+        let length = |nth: usize| {
+            arguments
+                .get(nth)
+                .and_then(|it| it.downcast_ref::<CelList>())
+                .map_or(0, |it| it.inner().len() as u64)
+        };
         let all = (0..arguments.len()).map(weight).fold(0, u64::saturating_add);
         let made = |bytes: u64| budget::text(usize::try_from(bytes).unwrap_or(usize::MAX));
         match name {
@@ -79,7 +84,8 @@ impl Evaluation<'_> {
             // Numbers of up to a hundred digits, and text as it is.
             "format" => all.saturating_mul(8),
             "lists.range" => {
-                let count = arguments.first().and_then(|it| it.downcast_ref::<CelInt>()).map_or(0, |it| *it.inner());
+                let count =
+                    arguments.first().and_then(|it| it.downcast_ref::<CelInt>()).map_or(0, |it| *it.inner());
                 all + u64::try_from(count).unwrap_or_default().saturating_mul(2)
             }
             _ => all,
@@ -113,7 +119,9 @@ impl Evaluation<'_> {
             (Own::Contains, [of, with]) => {
                 self.texts(call, [of, with], scope, |of, with| Ok(of.contains(with)))
             }
-            (Own::Matches | Own::Find | Own::FindAll, arguments) => self.searched(own, call, arguments, scope),
+            (Own::Matches | Own::Find | Own::FindAll, arguments) => {
+                self.searched(own, call, arguments, scope)
+            }
             (Own::HasValue, [of]) => Ok(truth(self.held(call, of, scope)?.is_some())),
             (Own::Value, [of]) => self
                 .held(call, of, scope)?
@@ -182,7 +190,8 @@ impl Evaluation<'_> {
             Some(pattern) => pattern,
             None => {
                 self.budget.charge(Pattern::making(with))?;
-                made = Pattern::made(with).map_err(|error| ExecutionError::function_error(&call.name, error))?;
+                made =
+                    Pattern::made(with).map_err(|error| ExecutionError::function_error(&call.name, error))?;
                 &made
             }
         };

@@ -88,7 +88,9 @@ impl Evaluation<'_> {
                 return Ok(ControlFlow::Continue(()));
             }
             let value = self.value(entries, Some(inner))?;
-            let Some(map) = value.downcast_ref::<CelMap>() else { return Err(no_overload("_{_}", [&*value])) };
+            let Some(map) = value.downcast_ref::<CelMap>() else {
+                return Err(no_overload("_{_}", [&*value]));
+            };
             self.budget.charge_for(map)?;
             for (key, value) in map.inner() {
                 let twice = twin(key).is_some_and(|twin| merged.contains_key(&twin));

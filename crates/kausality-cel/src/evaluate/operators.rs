@@ -78,7 +78,12 @@ impl Evaluation<'_> {
     }
 
     /// None if one of them is not a number, and they should be.
-    fn ordering(&self, operator: &str, one: &dyn Val, two: &dyn Val) -> Result<Option<Ordering>, ExecutionError> {
+    fn ordering(
+        &self,
+        operator: &str,
+        one: &dyn Val,
+        two: &dyn Val,
+    ) -> Result<Option<Ordering>, ExecutionError> {
         if is_container(one) || is_container(two) {
             return Err(no_overload(operator, [one, two]));
         }
@@ -87,7 +92,9 @@ impl Evaluation<'_> {
             value.downcast_ref::<cel::common::types::CelDouble>().is_some_and(|it| it.inner().is_nan())
         };
         let comparer = one.as_comparer().ok_or_else(|| no_overload(operator, [one, two]))?;
-        if (not_a_number(one) && two.as_subtractor().is_some()) || (not_a_number(two) && one.as_subtractor().is_some()) {
+        if (not_a_number(one) && two.as_subtractor().is_some())
+            || (not_a_number(two) && one.as_subtractor().is_some())
+        {
             return Ok(None);
         }
         comparer.compare(two).map(Some).map_err(|_| no_overload(operator, [one, two]))
@@ -129,7 +136,8 @@ impl Evaluation<'_> {
         self.budget.charge_for(one)?;
         self.budget.charge_for(two)?;
         let is_text = |value: &dyn Val| value.downcast_ref::<CelString>().is_some();
-        if operator == Operator::Add && one.downcast_ref::<CelList>().is_some() != two.downcast_ref::<CelList>().is_some()
+        if operator == Operator::Add
+            && one.downcast_ref::<CelList>().is_some() != two.downcast_ref::<CelList>().is_some()
             || is_text(one) != is_text(two)
         {
             return Err(none());
@@ -143,5 +151,4 @@ impl Evaluation<'_> {
         };
         result.ok_or_else(none)?.map(|value| CowVal::Owned(value.into_owned()))
     }
-
 }

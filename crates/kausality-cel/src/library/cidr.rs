@@ -18,9 +18,7 @@ pub(super) static OVERLOADS: &[Overload] = &[
     function("isCIDR", &[Kind::String], Kind::Bool, |arguments| {
         bool(Cidr::parse(text(&arguments, 0)?).is_ok())
     }),
-    function("string", &[CIDR], Kind::String, |arguments| {
-        string(plain::<Cidr>(&arguments, 0)?.to_string())
-    }),
+    function("string", &[CIDR], Kind::String, |arguments| string(plain::<Cidr>(&arguments, 0)?.to_string())),
     member("containsIP", &[CIDR, IP], Kind::Bool, |arguments| {
         bool(plain::<Cidr>(&arguments, 0)?.contains_ip(plain(&arguments, 1)?))
     }),
@@ -37,9 +35,7 @@ pub(super) static OVERLOADS: &[Overload] = &[
     }),
     member("ip", &[CIDR], IP, |arguments| Ok(CowVal::owned(plain::<Cidr>(&arguments, 0)?.address.clone()))),
     member("masked", &[CIDR], CIDR, |arguments| Ok(CowVal::owned(plain::<Cidr>(&arguments, 0)?.masked()))),
-    member("prefixLength", &[CIDR], Kind::Int, |arguments| {
-        int(plain::<Cidr>(&arguments, 0)?.bits.into())
-    }),
+    member("prefixLength", &[CIDR], Kind::Int, |arguments| int(plain::<Cidr>(&arguments, 0)?.bits.into())),
 ];
 
 /// An address and how many of its bits are the network's. The others need not be zero: two are equal only if they are
@@ -60,8 +56,9 @@ impl Cidr {
         let digits = written.bytes().all(|digit| digit.is_ascii_digit());
         let padded = written.len() > 1 && written.starts_with('0');
         let bits = written.parse::<u8>().ok().filter(|bits| digits && !padded && *bits <= width(&address));
-        let bits = bits
-            .ok_or_else(|| format!("{text:?} is no network: {written:?} is no number of bits from 0 to its width"))?;
+        let bits = bits.ok_or_else(|| {
+            format!("{text:?} is no network: {written:?} is no number of bits from 0 to its width")
+        })?;
         Ok(Self { address, bits })
     }
 

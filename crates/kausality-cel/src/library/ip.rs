@@ -13,9 +13,7 @@ pub(super) static OVERLOADS: &[Overload] = &[
     function("ip", &[Kind::String], IP, |arguments| {
         Ok(CowVal::owned(Ip::parse(text(&arguments, 0)?).map_err(|error| failed("ip", error))?))
     }),
-    function("isIP", &[Kind::String], Kind::Bool, |arguments| {
-        bool(Ip::parse(text(&arguments, 0)?).is_ok())
-    }),
+    function("isIP", &[Kind::String], Kind::Bool, |arguments| bool(Ip::parse(text(&arguments, 0)?).is_ok())),
     function("ip.isCanonical", &[Kind::String], Kind::Bool, |arguments| {
         let written = text(&arguments, 0)?;
         let parsed = Ip::parse(written).map_err(|error| failed("ip.isCanonical", error))?;
@@ -55,9 +53,9 @@ impl Ip {
         }
         let address: IpAddr = text.parse().map_err(|_| format!("{text:?} is no IP address"))?;
         match address {
-            IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
-                Err(format!("{text:?} is an IPv4-mapped IPv6 address, which is not allowed: write it as IPv4"))
-            }
+            IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => Err(format!(
+                "{text:?} is an IPv4-mapped IPv6 address, which is not allowed: write it as IPv4"
+            )),
             address => Ok(Self(address)),
         }
     }

@@ -7,17 +7,17 @@
 use std::cmp::Ordering;
 
 use cel::common::types::CelInt;
+use cel::common::value::CowVal;
 
 use super::{
     Kind, Outcome, Overload, bool, double, failed, function, int, member, opaque, ordering, plain, text,
 };
-use cel::common::value::CowVal;
 use decimal::Decimal;
 
 mod decimal;
 mod parse;
 
-pub(super) const NAME: &str = "kubernetes.Quantity";
+const NAME: &str = "kubernetes.Quantity";
 const QUANTITY: Kind = Kind::Opaque(NAME);
 
 pub(super) static OVERLOADS: &[Overload] = &[
@@ -67,7 +67,10 @@ pub(super) static OVERLOADS: &[Overload] = &[
 #[derive(Clone, Debug)]
 enum Quantity {
     /// `value` times ten to the `scale`.
-    Small { value: i64, scale: i64 },
+    Small {
+        value: i64,
+        scale: i64,
+    },
     Large(Decimal),
 }
 
@@ -122,7 +125,8 @@ impl Quantity {
 
     /// The sum of two small ones, if that is small, too.
     fn small_sum(&self, other: &Self) -> Option<Self> {
-        let (Self::Small { value: one, scale }, Self::Small { value: two, scale: other_scale }) = (self, other)
+        let (Self::Small { value: one, scale }, Self::Small { value: two, scale: other_scale }) =
+            (self, other)
         else {
             return None;
         };

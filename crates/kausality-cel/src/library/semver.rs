@@ -9,7 +9,7 @@ use super::{
     Arguments, Kind, Outcome, Overload, bool, failed, function, int, member, opaque, ordering, plain, text,
 };
 
-pub(super) const NAME: &str = "kubernetes.Semver";
+const NAME: &str = "kubernetes.Semver";
 const SEMVER: Kind = Kind::Opaque(NAME);
 
 pub(super) static OVERLOADS: &[Overload] = &[
@@ -62,13 +62,17 @@ impl Version {
             return Err(refused("it should be of the form major.minor.patch"));
         };
         let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
-        let (patch, before) = rest.split_once('-').map_or((rest, None), |(rest, before)| (rest, Some(before)));
+        let (patch, before) =
+            rest.split_once('-').map_or((rest, None), |(rest, before)| (rest, Some(before)));
         if build.is_some_and(|build| !build.split('.').all(is_identifier)) {
             return Err(refused("its build is not made of letters, digits and hyphens"));
         }
-        let before = before.map(|before| before.split('.').map(Identifier::parse).collect()).unwrap_or(Some(vec![]));
+        let before =
+            before.map(|before| before.split('.').map(Identifier::parse).collect()).unwrap_or(Some(vec![]));
         let before = before.ok_or_else(|| {
-            refused("its pre-release is not made of letters, digits and hyphens, or a number in it starts with 0")
+            refused(
+                "its pre-release is not made of letters, digits and hyphens, or a number in it starts with 0",
+            )
         })?;
         let number = |part: &str| {
             number_of(part).ok_or_else(|| refused(&format!("{part:?} is no number, or starts with 0")))
@@ -81,7 +85,9 @@ impl Version {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
         if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err(format!("{text:?} is no semantic version: what is short has no pre-release and no build"));
+            return Err(format!(
+                "{text:?} is no semantic version: what is short has no pre-release and no build"
+            ));
         }
         parts.resize(3, "0".to_owned());
         Self::parse(&parts.join("."))
@@ -94,7 +100,11 @@ fn without_zeros(part: &str) -> String {
         return part.to_owned();
     }
     let rest = part.trim_start_matches('0');
-    if rest.starts_with(|letter: char| letter.is_ascii_digit()) { rest.to_owned() } else { format!("0{rest}") }
+    if rest.starts_with(|letter: char| letter.is_ascii_digit()) {
+        rest.to_owned()
+    } else {
+        format!("0{rest}")
+    }
 }
 
 fn is_identifier(text: &str) -> bool {
@@ -120,10 +130,12 @@ impl Identifier {
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         let numbers = |it: &Self| (it.major, it.minor, it.patch);
-        numbers(self).cmp(&numbers(other)).then_with(|| match (self.before.is_empty(), other.before.is_empty()) {
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            _ => self.before.cmp(&other.before),
+        numbers(self).cmp(&numbers(other)).then_with(|| {
+            match (self.before.is_empty(), other.before.is_empty()) {
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                _ => self.before.cmp(&other.before),
+            }
         })
     }
 }

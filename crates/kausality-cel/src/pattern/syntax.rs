@@ -12,8 +12,8 @@ use std::str::Chars;
 const FLAGS: &[char] = &['i', 'm', 's', 'U', '-'];
 /// The classes that are written as `[:name:]`.
 const POSIX: &[&str] = &[
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
-    "xdigit",
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
 ];
 
 pub(super) fn translated(pattern: &str) -> Result<String, String> {
@@ -27,7 +27,7 @@ struct Translation<'a> {
 
 impl Translation<'_> {
     fn run(mut self) -> Result<String, String> {
-        while let Some(letter) = self.rest.next() {
+        for letter in self.rest.by_ref() {
             match letter {
                 '\\' => self.escape()?,
                 '[' => self.class()?,
@@ -82,7 +82,7 @@ impl Translation<'_> {
 
     /// All up to `\E`, or to the end.
     fn quoted(&mut self) {
-        while let Some(letter) = self.rest.next() {
+        for letter in self.rest.by_ref() {
             if letter == '\\' && self.rest.next_if_eq(&'E').is_some() {
                 return;
             }
@@ -179,7 +179,9 @@ impl Translation<'_> {
         match self.rest.peek() {
             Some('P' | '<') => {}
             _ => {
-                while let Some(flag) = self.rest.next_if(|letter| letter.is_ascii_alphabetic() || *letter == '-') {
+                while let Some(flag) =
+                    self.rest.next_if(|letter| letter.is_ascii_alphabetic() || *letter == '-')
+                {
                     if !FLAGS.contains(&flag) {
                         return Err(format!("unknown flag {flag:?} behind (?"));
                     }
@@ -189,7 +191,7 @@ impl Translation<'_> {
             }
         }
         // A name: up to its `>`, nothing in it is an operator.
-        while let Some(letter) = self.rest.next() {
+        for letter in self.rest.by_ref() {
             self.written.push(letter);
             if letter == '>' {
                 break;
@@ -211,7 +213,11 @@ impl Translation<'_> {
             Some('{') => {
                 let mut ahead = self.rest.clone();
                 ahead.next();
-                if count(&mut ahead).is_some() { Err("nothing to repeat before {".to_owned()) } else { Ok(()) }
+                if count(&mut ahead).is_some() {
+                    Err("nothing to repeat before {".to_owned())
+                } else {
+                    Ok(())
+                }
             }
             _ => Ok(()),
         }

@@ -61,8 +61,31 @@ fn other_syntax() {
 #[test]
 fn what_go_refuses_is_refused() {
     for pattern in [
-        "a**", "a+*", "a{2}{3}", "a?{2}", "a{1001}", "a{2,1}", "*", "(?x)a", "(?u)a", r"\u0041", r"\1", r"\pX{", "[a",
-        "[b-a]", "a)", r"a\", r"\x{110000}", r"\x4", r"\y", r"\<", r"[\y]", "[[:foo:]]", "(?=a)", "(?<!a)b", r"\_a\k",
+        "a**",
+        "a+*",
+        "a{2}{3}",
+        "a?{2}",
+        "a{1001}",
+        "a{2,1}",
+        "*",
+        "(?x)a",
+        "(?u)a",
+        r"\u0041",
+        r"\1",
+        r"\pX{",
+        "[a",
+        "[b-a]",
+        "a)",
+        r"a\",
+        r"\x{110000}",
+        r"\x4",
+        r"\y",
+        r"\<",
+        r"[\y]",
+        "[[:foo:]]",
+        "(?=a)",
+        "(?<!a)b",
+        r"\_a\k",
     ] {
         // Only what is behind a backslash and no letter stands for itself.
         let refused = !matches!(pattern, r"\<");

@@ -21,8 +21,18 @@ use textproto::{Message, Value as Field};
 
 /// About protocol buffers alone, or about libraries that Kubernetes has not.
 const LEFT_OUT: &[&str] = &[
-    "bindings_ext", "block_ext", "dynamic", "encoders_ext", "enums", "math_ext", "proto2", "proto2_ext", "proto3",
-    "type_deduction", "unknowns", "wrappers",
+    "bindings_ext",
+    "block_ext",
+    "dynamic",
+    "encoders_ext",
+    "enums",
+    "math_ext",
+    "proto2",
+    "proto2_ext",
+    "proto3",
+    "type_deduction",
+    "unknowns",
+    "wrappers",
 ];
 
 /// The words by which a test shows that it needs protocol buffers.
@@ -37,7 +47,9 @@ fn the_vectors_of_the_specification_are_met() {
         .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line} has no reason")))
         .collect();
     let Some(files) = vectors() else {
-        println!("skipped: the Go module cel.dev/expr is not there (go mod download in control-plane/kubernetes)");
+        println!(
+            "skipped: the Go module cel.dev/expr is not there (go mod download in control-plane/kubernetes)"
+        );
         return;
     };
     let (mut passed, mut left_out) = (0, 0);
@@ -64,7 +76,10 @@ fn the_vectors_of_the_specification_are_met() {
     println!("cel-spec: {passed} pass, {} miss, {left_out} left out", misses.len());
     let unlisted: Vec<_> = misses.iter().filter(|(name, _)| !listed.contains_key(name.as_str())).collect();
     let fixed: Vec<_> = listed.keys().filter(|name| !misses.contains_key(**name)).collect();
-    assert!(unlisted.is_empty() && fixed.is_empty(), "not in the list: {unlisted:#?}\nmet, and in the list: {fixed:#?}");
+    assert!(
+        unlisted.is_empty() && fixed.is_empty(),
+        "not in the list: {unlisted:#?}\nmet, and in the list: {fixed:#?}"
+    );
     assert!(passed > 500, "{passed}");
 }
 
@@ -109,7 +124,10 @@ fn met(test: &Message) -> Result<(), String> {
             Ok(value) => Err(format!("{source} is {value:?} and should be an error")),
         };
     }
-    let expected = match test.message("value").or_else(|| test.message("typed_result").and_then(|it| it.message("result"))) {
+    let expected = match test
+        .message("value")
+        .or_else(|| test.message("typed_result").and_then(|it| it.message("result")))
+    {
         Some(value) => converted(value)?,
         None => Box::new(CelBool::from(true)),
     };
@@ -153,7 +171,8 @@ fn evaluated(test: &Message, source: &str) -> Result<Box<dyn Val>, String> {
     }
     let environment = Environment::new(&variables).within(Environment::conditions().limits());
     let unchecked = test.text("disable_check").is_some_and(|it| it == "true");
-    let expression = Expression::of_any(source, &environment, !unchecked).map_err(|fault| fault.to_string())?;
+    let expression =
+        Expression::of_any(source, &environment, !unchecked).map_err(|fault| fault.to_string())?;
     let facts = Bound(bound, Object::null());
     let evaluation = Evaluation { facts: &facts, budget: Budget::new(1_000_000) };
     let value = evaluation.value(&expression.node, None).map_err(|error| error.to_string())?;
@@ -187,7 +206,9 @@ fn converted(value: &Message) -> Result<Box<dyn Val>, String> {
     Ok(match value.only().ok_or("no value")? {
         ("null_value", _) => Box::new(CelNull),
         ("bool_value", Field::Word(word)) => Box::new(CelBool::from(word == "true")),
-        ("int64_value", Field::Word(word)) => Box::new(CelInt::from(word.parse::<i64>().map_err(|it| it.to_string())?)),
+        ("int64_value", Field::Word(word)) => {
+            Box::new(CelInt::from(word.parse::<i64>().map_err(|it| it.to_string())?))
+        }
         ("uint64_value", Field::Word(word)) => {
             Box::new(CelUInt::from(word.parse::<u64>().map_err(|it| it.to_string())?))
         }
@@ -196,7 +217,9 @@ fn converted(value: &Message) -> Result<Box<dyn Val>, String> {
             Box::new(CelString::from(String::from_utf8(text.clone()).map_err(|it| it.to_string())?))
         }
         ("bytes_value", Field::Text(text)) => Box::new(CelBytes::from(text.clone())),
-        ("type_value", Field::Text(text)) => Box::new(CelType::new(String::from_utf8_lossy(text).into_owned())),
+        ("type_value", Field::Text(text)) => {
+            Box::new(CelType::new(String::from_utf8_lossy(text).into_owned()))
+        }
         ("list_value", Field::Message(list)) => {
             let items = list.messages("values").map(converted).collect::<Result<Vec<_>, _>>()?;
             Box::new(CelList::from(items))

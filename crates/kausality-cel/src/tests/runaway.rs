@@ -86,7 +86,8 @@ fn what_takes_too_long_is_stopped() {
     let known = large();
     for environment in [Environment::conditions(), Environment::policies()] {
         for source in STOPPED.iter().filter(|it| !it.starts_with("true ||")) {
-            let expression = Expression::compile(source, environment).unwrap_or_else(|it| panic!("{source}: {it}"));
+            let expression =
+                Expression::compile(source, environment).unwrap_or_else(|it| panic!("{source}: {it}"));
             let failure = expression.holds(&known).err().unwrap_or_else(|| panic!("{source}"));
             assert!(failure.to_string().contains("cost limit exceeded"), "{source}: {failure}");
         }

@@ -65,9 +65,9 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     let cases = compiled.iter().zip(&expressions).enumerate();
     let cases: Vec<_> = cases
         .flat_map(|(nth, (compiled, source))| {
-            recorded.iter().map(move |(name, review)| {
-                (compiled, source, name, recording(&format!("e{nth}"), review))
-            })
+            recorded
+                .iter()
+                .map(move |(name, review)| (compiled, source, name, recording(&format!("e{nth}"), review)))
         })
         .collect();
     let (client, count) = (&client, cases.len());
@@ -132,7 +132,13 @@ async fn faults_are_told_as_by_a_real_api_server() {
             different.push(format!("{source}\n  real {theirs:?}\n  ours {ours:?}"));
         }
     }
-    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), sources.len(), different.join("\n"));
+    assert!(
+        different.is_empty(),
+        "{} of {} differ:\n{}",
+        different.len(),
+        sources.len(),
+        different.join("\n")
+    );
 }
 
 /// The first fault of a message.
@@ -146,8 +152,10 @@ fn lines(file: &str) -> Vec<String> {
 }
 
 async fn send(client: &Client, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
-    let response = client.send(request.body(Body::from(body.to_string().into_bytes())).unwrap()).await.unwrap();
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let response =
+        client.send(request.body(Body::from(body.to_string().into_bytes())).unwrap()).await.unwrap();
     let code = response.status().as_u16();
     let body = response.into_body().collect_bytes().await.unwrap();
     (code, serde_json::from_slice(&body).unwrap_or_default())
@@ -163,7 +171,11 @@ fn recorded() -> BTreeMap<String, Value> {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let review: Value = serde_json::from_str(line).unwrap();
             let request = &review["request"];
-            let name = format!("{} {}", request["operation"].as_str().unwrap(), request["kind"]["kind"].as_str().unwrap());
+            let name = format!(
+                "{} {}",
+                request["operation"].as_str().unwrap(),
+                request["kind"]["kind"].as_str().unwrap()
+            );
             found.entry(name).or_insert_with(|| {
                 json!({"now": request["object"], "before": request["oldObject"], "who": request["userInfo"]})
             });

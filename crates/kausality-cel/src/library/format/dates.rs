@@ -22,9 +22,9 @@ fn date(text: &str) -> Option<()> {
 }
 
 fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |number, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
-    })
+    digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
 }
 
 /// As the API server has it: any character stands before the fraction, there are no leap seconds, an offset may be any
@@ -59,6 +59,8 @@ fn is_time(text: &str) -> bool {
     match letters.next() {
         None => true,
         Some('\n') => false,
-        Some(_) => !letters.as_str().is_empty() && letters.as_str().bytes().all(|digit| digit.is_ascii_digit()),
+        Some(_) => {
+            !letters.as_str().is_empty() && letters.as_str().bytes().all(|digit| digit.is_ascii_digit())
+        }
     }
 }

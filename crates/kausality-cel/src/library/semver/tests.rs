@@ -36,7 +36,11 @@ fn lenient_versions() {
 
 #[test]
 fn parts() {
-    hold(&["semver('1.2.3').major() == 1", "semver('1.2.3').minor() == 2", "semver('1.2.3-rc.1').patch() == 3"]);
+    hold(&[
+        "semver('1.2.3').major() == 1",
+        "semver('1.2.3').minor() == 2",
+        "semver('1.2.3-rc.1').patch() == 3",
+    ]);
 }
 
 #[test]

@@ -49,7 +49,8 @@ pub(super) fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
         rest = after;
         match *first {
             b'%' => {
-                let (byte, after) = escaped(after).ok_or_else(|| "a % without two hexadecimal digits".to_owned())?;
+                let (byte, after) =
+                    escaped(after).ok_or_else(|| "a % without two hexadecimal digits".to_owned())?;
                 // A host has escapes for what is not ASCII only. %25 starts a zone.
                 let allowed = match part {
                     Part::Host => byte >= 0x80 || byte == b'%',

@@ -69,7 +69,8 @@ pub(super) fn parts(text: &str, caller: Caller) -> Result<Parts, String> {
             let end = after.find('/').unwrap_or(after.len());
             let (authority, path) = after.split_at_checked(end).unwrap_or((after, ""));
             rest = path;
-            let (user, written) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+            let (user, written) =
+                authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
             parts.host = host(written)?;
             parts.user = user.map(userinfo).transpose()?;
         }
@@ -127,7 +128,8 @@ fn literal(text: &str) -> Result<Vec<u8>, String> {
         .and_then(|text| text.rsplit_once(']'))
         .ok_or_else(|| "its host has a [ without a ]".to_owned())?;
     check_port(port)?;
-    let (name, zone) = address.find("%25").and_then(|at| address.split_at_checked(at)).unwrap_or((address, ""));
+    let (name, zone) =
+        address.find("%25").and_then(|at| address.split_at_checked(at)).unwrap_or((address, ""));
     let mut host = unescape(name, Part::Host)?;
     host.extend(unescape(zone, Part::Zone)?);
     let plain = String::from_utf8_lossy(&host);
@@ -144,7 +146,8 @@ fn literal(text: &str) -> Result<Vec<u8>, String> {
 
 /// A port is a colon and digits, or nothing at all.
 fn check_port(port: &str) -> Result<(), String> {
-    let digits = port.is_empty() || port.strip_prefix(':').is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+    let digits =
+        port.is_empty() || port.strip_prefix(':').is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
     if digits { Ok(()) } else { Err(format!("{port:?} after its host is no port")) }
 }
 

@@ -138,7 +138,8 @@ impl Reader<'_> {
                             .count()
                     };
                     let number = |from: usize, count: usize, radix: u32| {
-                        u32::from_str_radix(std::str::from_utf8(&bytes[from..from + count]).unwrap(), radix).unwrap()
+                        u32::from_str_radix(std::str::from_utf8(&bytes[from..from + count]).unwrap(), radix)
+                            .unwrap()
                     };
                     let letter = bytes[at + 1];
                     at += 2;
