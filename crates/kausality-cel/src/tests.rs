@@ -102,7 +102,7 @@ fn nonsense_does_not_compile() {
         ("request.operation", "must evaluate to bool but got string"),
         ("object.spec", "must evaluate to bool but got dyn"),
         ("object.spec.replicas.quantity() > 1", "undeclared reference to 'quantity'"),
-        ("request.dryRun && 'x'", "found no matching overload for '_&&_'"),
+        ("request.dryRun && 'x'", "expected type 'bool' but found 'string'"),
         ("request.operation.exists(x, true)", "cannot be range of a comprehension"),
         ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
     ] {

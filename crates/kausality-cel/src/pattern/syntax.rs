@@ -27,7 +27,7 @@ struct Translation<'a> {
 
 impl Translation<'_> {
     fn run(mut self) -> Result<String, String> {
-        for letter in self.rest.by_ref() {
+        while let Some(letter) = self.rest.next() {
             match letter {
                 '\\' => self.escape()?,
                 '[' => self.class()?,
@@ -82,7 +82,7 @@ impl Translation<'_> {
 
     /// All up to `\E`, or to the end.
     fn quoted(&mut self) {
-        for letter in self.rest.by_ref() {
+        while let Some(letter) = self.rest.next() {
             if letter == '\\' && self.rest.next_if_eq(&'E').is_some() {
                 return;
             }
