@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators as op};
 use cel::common::types::{CelString, CelType};
-use cel::common::value::{CowVal, Val};
+use cel::common::value::Val;
 
 use crate::check::{self, Wrong};
 use crate::environment::{self, Environment};
@@ -111,7 +111,7 @@ impl<'a> Lowering<'a> {
             ("matches", false) => pattern(call.args.get(1))?,
             _ => None,
         };
-        times(&name, &call.args)?;
+        converted(&name, &call.args)?;
         let how = match Own::of(&name, member, arguments.len()) {
             Some(own) => How::Own(own),
             None if member => How::Member(Box::new(
@@ -264,13 +264,17 @@ fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
     Pattern::new(text).map(Some).map_err(|error| wrong(argument, &error))
 }
 
-/// Whether durations and points in time that are constant can be read.
-fn times(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
-    let ("duration" | "timestamp", [argument]) = (name, arguments) else { return Ok(()) };
-    let Expr::Literal(LiteralValue::String(text)) = &argument.expr else { return Ok(()) };
-    let given: Vec<CowVal<'_, '_>> = vec![CowVal::Borrowed(text)];
+/// Whether a constant can be converted to what it should be.
+fn converted(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
+    let ("bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint", [argument]) =
+        (name, arguments)
+    else {
+        return Ok(());
+    };
+    let Expr::Literal(literal) = &argument.expr else { return Ok(()) };
+    let given = vec![literal.to_val()];
     match environment::functions().find_overload(name, &given) {
-        Some(function) if function(given.clone()).is_err() => {
+        Some(function) if function(given).is_err() => {
             Err(wrong(argument, &format!("invalid {name} argument")))
         }
         _ => Ok(()),

@@ -146,7 +146,7 @@ fn optionals_are_evaluated() {
         "object.?spec.replicas.optFlatMap(r, r > 2 ? optional.of('many') : optional.none()).value() == 'many'",
         "object.?a.or(object.?metadata).name.value() == 'web'",
         "[?object.?a, ?object.metadata.?name] == ['web']",
-        "{?'a': object.?a, 'b': 1} == {'b': 1}",
+        "{?'a': object.?a, 'b': dyn(1)} == {'b': 1}",
         "optional.of(1) == optional.of(1) && optional.none() != optional.of(1)",
         "optional.ofNonZeroValue('').hasValue() == false",
         "object.?metadata.name.orValue(1 / 0 == 1 ? 'a' : 'b') == 'web'",

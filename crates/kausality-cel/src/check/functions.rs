@@ -68,7 +68,10 @@ fn merged(
     arguments: &[Type],
 ) -> Result<Type, Unknown> {
     let overloads = || library::signatures().filter(|it| it.name == name && it.member == member);
-    let known = overloads().next().is_some();
+    // Also if it is a function and was called on something, or the other way round.
+    let known = library::signatures().any(|it| it.name == name)
+        || !matches!(function(name, &[]), Err(Unknown::Name))
+        || !matches!(method(name, &Type::Dyn, &[]), Err(Unknown::Name));
     let fitting = overloads().filter_map(|it| library_result(it, arguments));
     let (standard, unknown) = match standard {
         Ok(found) => (Some(found), Unknown::Types),
