@@ -15,6 +15,7 @@
 //! | [`regex`] | Kubernetes | `find` and `findAll` |
 //! | [`semver`] | Kubernetes | versions |
 //! | [`sets`] | cel-go | lists as sets |
+//! | [`texts`] | cel-go | searches in texts, in place of those of `cel` |
 //! | [`url`] | Kubernetes | parts of URLs |
 //!
 //! The other functions of texts are those of `cel`. Of these, `reverse` is no function of Kubernetes: the type checker
@@ -37,6 +38,7 @@ mod quantity;
 pub(crate) mod regex;
 mod semver;
 mod sets;
+mod texts;
 mod url;
 
 /// One overload, for the type checker.
@@ -96,6 +98,7 @@ static LIBRARIES: &[&[Overload]] = &[
     regex::OVERLOADS,
     semver::OVERLOADS,
     sets::OVERLOADS,
+    texts::OVERLOADS,
     url::OVERLOADS,
 ];
 
