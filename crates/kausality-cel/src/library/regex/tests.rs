@@ -1,5 +1,5 @@
 use super::super::tests::{fail, hold};
-use super::{KEPT, cached, compile, prepared};
+use super::{KEPT, Pattern, cached};
 
 #[test]
 fn first_match() {
@@ -20,17 +20,13 @@ fn all_matches() {
         "'1, 2, 3, 4'.findAll('[0-9]+').map(x, int(x)).sum() == 10",
         "'aab'.findAll('a*') == ['aa', ''] && 'ä'.findAll('') == ['', '']",
     ]);
-    let long = "a".repeat(100_001);
-    fail(&[(&format!("'{long}'.findAll('a')"), "give it a limit")]);
-    hold(&[&format!("'{long}'.findAll('a', 5).size() == 5")]);
 }
 
 /// What a pattern of Go finds in a text.
 #[track_caller]
 fn finds(pattern: &str, text: &str, expected: &[&str]) {
-    let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
-    let found: Vec<&str> = regex.find_iter(text).map(|found| found.as_str()).collect();
-    assert_eq!(found, expected, "{pattern}");
+    let compiled = Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    assert_eq!(compiled.find_all(text, usize::MAX).unwrap(), expected, "{pattern}");
 }
 
 #[test]
@@ -112,18 +108,65 @@ fn what_go_refuses_is_refused() {
     ] {
         // Only what is behind a backslash and no letter stands for itself.
         let refused = !matches!(pattern, r"\<");
-        assert_eq!(compile(pattern).is_err(), refused, "{pattern}");
+        assert_eq!(Pattern::compile(pattern).is_err(), refused, "{pattern}");
     }
 }
 
 #[test]
 fn size_is_bounded() {
-    assert!(compile("((a{1,1000}){1,1000}){1,1000}").unwrap_err().contains("too large"));
-    assert!(compile(&"a".repeat(20 << 10)).unwrap_err().contains("bytes are not supported"));
-    assert!(compile(&format!("{}{}", "(".repeat(500), ")".repeat(500))).is_err());
-    let long = "a".repeat((4 << 20) + 1);
-    let error = prepared("find", &long, "b").unwrap_err().to_string();
+    let refused = |pattern: &str| Pattern::compile(pattern).unwrap_err();
+    assert!(refused("((a{1,1000}){1,1000}){1,1000}").contains("too large"));
+    assert!(refused(&"a".repeat(20 << 10)).contains("bytes are not supported"));
+    assert!(refused(&format!("{}{}", "(".repeat(500), ")".repeat(500))).contains("illegal regex"));
+    let error = Pattern::compile("b").unwrap().find(&"a".repeat((4 << 20) + 1)).unwrap_err();
     assert!(error.contains("are not searched"), "{error}");
+}
+
+/// Letters such that no window of them is like another.
+fn disorder(length: usize) -> String {
+    let mut state = 1_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if state >> 31 == 0 { 'a' } else { 'b' }
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+/// An automaton for this has a state for each window of the text.
+#[test]
+fn what_takes_long_is_given_up() {
+    let pattern = Pattern::compile("[ab]*a[ab]{500}c").unwrap();
+    assert_eq!(pattern.is_match(&disorder(2000)), Ok(false));
+    let error = pattern.is_match(&disorder(1 << 20)).unwrap_err();
+    assert!(error.contains("takes too long"), "{error}");
+    assert_eq!(pattern.find(&disorder(1 << 20)).unwrap_err(), error);
+}
+
+/// Long texts are no problem as such.
+#[test]
+fn long_texts_are_searched() {
+    let text = format!("{}1é2", "x".repeat(1 << 20));
+    for (pattern, found) in
+        [(r"\d+", vec!["1", "2"]), (r"\pL\d$", vec!["é2"]), ("y", vec![]), (r"\b1", vec![])]
+    {
+        let pattern = Pattern::compile(pattern).unwrap();
+        assert_eq!(pattern.find_all(&text, usize::MAX).unwrap(), found, "{pattern:?}");
+        assert_eq!(pattern.is_match(&text), Ok(!found.is_empty()), "{pattern:?}");
+    }
+    // Nothing is found between the bytes of a character.
+    let text = format!("{}é", "x".repeat(1 << 20));
+    let pattern = Pattern::compile("x*").unwrap();
+    assert_eq!(pattern.find_all(&text, 3).unwrap(), [&"x".repeat(1 << 20), ""]);
+}
+
+/// Each of these matches is found by looking at all that follows.
+#[test]
+fn many_matches_are_given_up() {
+    let pattern = Pattern::compile("a.*b|a").unwrap();
+    let text = "a".repeat(12_000);
+    let error = pattern.find_all(&text, usize::MAX).unwrap_err();
+    assert!(error.contains("give it a limit"), "{error}");
+    assert_eq!(pattern.find_all(&text, 5).unwrap().len(), 5);
 }
 
 #[test]
