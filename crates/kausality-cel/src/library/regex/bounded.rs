@@ -24,9 +24,10 @@ const MAX_TEXT: usize = 4 << 20;
 /// The most steps, of a byte and a state each, that are taken without asking whether they are needed.
 const MAX_STEPS: usize = 4_000_000;
 /// The most bytes that are looked at for all matches, should each search go on to the end of the text.
-const MAX_BYTES: usize = 50_000_000;
-/// How often the automaton may start over, and how many bytes each of its states should be good for when it does.
-const RESTARTS: usize = 4;
+const MAX_BYTES: usize = 20_000_000;
+/// How often the automaton may start over before it is asked how many bytes each of its states was good for, and how
+/// many that should be.
+const RESTARTS: usize = 1;
 const BYTES_PER_STATE: usize = 10;
 
 /// A compiled expression.

@@ -136,10 +136,9 @@ fn disorder(length: usize) -> String {
 #[test]
 fn what_takes_long_is_given_up() {
     let pattern = Pattern::compile("[ab]*a[ab]{500}c").unwrap();
-    assert_eq!(pattern.is_match(&disorder(2000)), Ok(false));
-    let error = pattern.is_match(&disorder(1 << 20)).unwrap_err();
+    assert_eq!(pattern.is_match(&disorder(1000)), Ok(false));
+    let error = pattern.is_match(&disorder(100_000)).unwrap_err();
     assert!(error.contains("takes too long"), "{error}");
-    assert_eq!(pattern.find(&disorder(1 << 20)).unwrap_err(), error);
 }
 
 /// Long texts are no problem as such.
@@ -163,7 +162,7 @@ fn long_texts_are_searched() {
 #[test]
 fn many_matches_are_given_up() {
     let pattern = Pattern::compile("a.*b|a").unwrap();
-    let text = "a".repeat(12_000);
+    let text = "a".repeat(7_000);
     let error = pattern.find_all(&text, usize::MAX).unwrap_err();
     assert!(error.contains("give it a limit"), "{error}");
     assert_eq!(pattern.find_all(&text, 5).unwrap().len(), 5);
