@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`cidr`], [`ip`] | Kubernetes | addresses and networks |
 //! | [`comprehensions`] | cel-go | macros of two variables |
-//! | [`format`] | Kubernetes | named formats |
+//! | [`mod@format`] | Kubernetes | named formats |
 //! | [`lists`] | Kubernetes | `sum`, `min`, `indexOf` and the like |
 //! | [`optionals`] | cel-go | what `cel` lacks of them |
 //! | [`printf`] | cel-go | `format` of texts, in place of that of `cel`, which is of another version |
