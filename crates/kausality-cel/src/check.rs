@@ -84,7 +84,9 @@ impl<'a> Check<'a> {
     fn same(&self, before: Option<Type>, found: Type, at: &IdedExpr) -> Result<Type, Wrong> {
         match before {
             None => Ok(found),
-            Some(before) if before.agrees(&found) && (before == Type::Dyn) == (found == Type::Dyn) => Ok(before),
+            Some(before) if before.agrees(&found) && (before == Type::Dyn) == (found == Type::Dyn) => {
+                Ok(before)
+            }
             Some(_) if self.formatting => Ok(Type::Dyn),
             Some(before) => {
                 Err(Wrong { part: at.id, message: format!("expected type '{before}' but found '{found}'") })

@@ -7,7 +7,7 @@
 //! | library | of | |
 //! |---|---|---|
 //! | [`cidr`], [`ip`] | Kubernetes | addresses and networks |
-//! | [`format`] | Kubernetes | named formats |
+//! | [`mod@format`] | Kubernetes | named formats |
 //! | [`lists`] | Kubernetes | `sum`, `min`, `indexOf` and the like |
 //! | [`optionals`] | cel-go | what `cel` lacks of them |
 //! | [`printf`] | cel-go | `format` of texts, in place of that of `cel`, which is of another version |
@@ -268,7 +268,7 @@ fn string<'b, 'v>(value: impl Into<String>) -> Outcome<'b, 'v> {
 }
 
 /// A list of texts.
-fn strings<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
+pub(crate) fn strings<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
     let boxed = |text| Box::new(CelString::from(text)) as Box<dyn Val>;
     CelList::from(texts.into_iter().map(boxed).collect::<Vec<Box<dyn Val>>>())
 }

@@ -12,9 +12,9 @@ use cel::common::value::Val;
 
 use crate::check::{self, Wrong};
 use crate::environment::{self, Environment};
+use crate::library::regex::Pattern;
 use crate::macros;
 use crate::node::{self, Call, Each, Entry, How, Loop, Node, Operator, Own};
-use crate::pattern::Pattern;
 
 /// What is evaluated, and the variables that it asks for.
 ///
@@ -261,7 +261,7 @@ fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
     let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else {
         return Ok(None);
     };
-    Pattern::new(text).map(Some).map_err(|error| wrong(argument, &error))
+    Pattern::compile(text).map(Some).map_err(|error| wrong(argument, &error))
 }
 
 /// Whether a constant can be converted to what it should be.

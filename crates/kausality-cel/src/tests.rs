@@ -121,7 +121,7 @@ fn faults_have_a_place_and_a_caret() {
         ),
         (
             "'a'.matches('(')",
-            "1:13: not a valid pattern: unclosed group\n | 'a'.matches('(')\n | ............^",
+            "1:13: illegal regex \"(\": unclosed group\n | 'a'.matches('(')\n | ............^",
         ),
         (
             "duration('1x') == duration('1s')",

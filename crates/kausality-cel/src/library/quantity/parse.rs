@@ -12,7 +12,8 @@ const NANO: i64 = 9;
 
 const MALFORMED: &str =
     "it is no quantity: it should be a number such as 1.5, with an optional suffix such as m, k, Mi or e3";
-const SUFFIX: &str = "the suffix of the quantity is none of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or e and a number";
+const SUFFIX: &str = "the suffix of the quantity is none of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi and Ei, and not \
+                      e with a number";
 
 /// What a suffix multiplies with.
 enum Unit {
