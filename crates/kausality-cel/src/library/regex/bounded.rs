@@ -48,7 +48,7 @@ impl Pattern {
         if pattern.len() > MAX_PATTERN {
             return Err(format!("regular expressions of more than {MAX_PATTERN} bytes are not supported"));
         }
-        let illegal = |error: &str| format!("illegal regex {pattern:?}: {error}");
+        let illegal = |error: &str| format!("illegal regex: {error}");
         let translated = super::syntax::translated(pattern).map_err(|error| illegal(&error))?;
         let mut builder = RegexBuilder::new(&translated);
         builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).nest_limit(MAX_NESTING);
