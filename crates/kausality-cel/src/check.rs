@@ -28,13 +28,15 @@ pub(crate) fn check(expression: &IdedExpr, environment: &Environment) -> Result<
 
 /// The type of an expression.
 pub(crate) fn of(expression: &IdedExpr, environment: &Environment) -> Result<Type, Wrong> {
-    Check { environment, locals: Vec::new() }.infer(expression)
+    Check { environment, locals: Vec::new(), formatting: false }.infer(expression)
 }
 
 struct Check<'a> {
     environment: &'a Environment,
     /// The variables of loops, the innermost last.
     locals: Vec<(&'a str, Type)>,
+    /// Whether what is looked at is given to `format`.
+    formatting: bool,
 }
 
 impl<'a> Check<'a> {
@@ -46,32 +48,49 @@ impl<'a> Check<'a> {
             Expr::Select(select) => self.field(select).map_err(|it| it.or(expression.id)),
             Expr::Call(call) => self.call(call).map_err(|it| it.or(expression.id)),
             Expr::List(list) => {
-                let mut of = Type::Dyn;
+                let mut of = None;
                 for (nth, element) in list.elements.iter().enumerate() {
                     let mut found = self.infer(element)?;
                     if list.optional_indices.contains(&nth) {
                         found = within(found).map_err(|it| it.or(element.id))?;
                     }
-                    of = same(of, found, element)?;
+                    of = Some(self.same(of, found, element)?);
                 }
-                Ok(of.list())
+                Ok(of.unwrap_or(Type::Dyn).list())
             }
             Expr::Map(map) => {
-                let (mut keys, mut values) = (Type::Dyn, Type::Dyn);
+                let (mut keys, mut values) = (None, None);
                 for entry in &map.entries {
                     let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
-                    keys = same(keys, self.infer(&entry.key)?, &entry.key)?;
+                    let key = self.infer(&entry.key)?;
+                    keys = Some(self.same(keys, key, &entry.key)?);
                     let mut value = self.infer(&entry.value)?;
                     if entry.optional {
                         value = within(value).map_err(|it| it.or(entry.value.id))?;
                     }
-                    values = same(values, value, &entry.value)?;
+                    values = Some(self.same(values, value, &entry.value)?);
                 }
-                Ok(Type::Map(Box::new(keys), Box::new(values)))
+                let of = |found: Option<Type>| Box::new(found.unwrap_or(Type::Dyn));
+                Ok(Type::Map(of(keys), of(values)))
             }
             Expr::Comprehension(it) => self.looped(it),
             Expr::Struct(it) => Err(wrong(undeclared(&it.type_name))),
             Expr::Unspecified => Err(wrong("there is no expression".to_owned())),
+        }
+    }
+
+    /// The one type of what stands together in a literal. What is known and what is not do not stand together, except in
+    /// what is formatted.
+    fn same(&self, before: Option<Type>, found: Type, at: &IdedExpr) -> Result<Type, Wrong> {
+        match before {
+            None => Ok(found),
+            Some(before) if before.agrees(&found) && (before == Type::Dyn) == (found == Type::Dyn) => {
+                Ok(before)
+            }
+            Some(_) if self.formatting => Ok(Type::Dyn),
+            Some(before) => {
+                Err(Wrong { part: at.id, message: format!("expected type '{before}' but found '{found}'") })
+            }
         }
     }
 
@@ -119,9 +138,19 @@ impl<'a> Check<'a> {
             },
         };
         let mut arguments = Vec::with_capacity(call.args.len());
+        let outside = self.formatting;
+        self.formatting |= name == "format";
         for argument in &call.args {
-            arguments.push(self.infer(argument)?);
+            let found = self.infer(argument)?;
+            let logical =
+                target.is_none() && matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR);
+            if logical && !found.agrees(&Type::Bool) {
+                let message = format!("expected type 'bool' but found '{found}'");
+                return Err(Wrong { part: argument.id, message }.into());
+            }
+            arguments.push(found);
         }
+        self.formatting = outside;
         Ok(functions::result(&name, target.as_ref(), &arguments)?)
     }
 
@@ -195,17 +224,6 @@ fn within(found: Type) -> Result<Type, Somewhere> {
         Type::Optional(of) => Ok(*of),
         Type::Dyn => Ok(Type::Dyn),
         other => Err(format!("expected type 'optional_type({other})' but found '{other}'").into()),
-    }
-}
-
-/// The one type of what stands together in a literal.
-fn same(before: Type, found: Type, at: &IdedExpr) -> Result<Type, Wrong> {
-    match (before, found) {
-        (Type::Dyn, it) | (it, Type::Dyn) => Ok(it),
-        (before, found) if before.agrees(&found) => Ok(before),
-        (before, found) => {
-            Err(Wrong { part: at.id, message: format!("expected type '{before}' but found '{found}'") })
-        }
     }
 }
 

@@ -47,7 +47,6 @@ mod lower;
 mod macros;
 mod node;
 mod object;
-mod pattern;
 mod scan;
 mod types;
 

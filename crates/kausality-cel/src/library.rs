@@ -7,7 +7,7 @@
 //! | library | of | |
 //! |---|---|---|
 //! | [`cidr`], [`ip`] | Kubernetes | addresses and networks |
-//! | [`format`] | Kubernetes | named formats |
+//! | [`mod@format`] | Kubernetes | named formats |
 //! | [`lists`] | Kubernetes | `sum`, `min`, `indexOf` and the like |
 //! | [`optionals`] | cel-go | what `cel` lacks of them |
 //! | [`printf`] | cel-go | `format` of texts, in place of that of `cel`, which is of another version |
@@ -15,6 +15,7 @@
 //! | [`regex`] | Kubernetes | `find` and `findAll` |
 //! | [`semver`] | Kubernetes | versions |
 //! | [`sets`] | cel-go | lists as sets |
+//! | [`texts`] | cel-go | searches in texts, in place of those of `cel` |
 //! | [`url`] | Kubernetes | parts of URLs |
 //!
 //! The other functions of texts are those of `cel`. Of these, `reverse` is no function of Kubernetes: the type checker
@@ -37,6 +38,7 @@ mod quantity;
 pub(crate) mod regex;
 mod semver;
 mod sets;
+mod texts;
 mod url;
 
 /// One overload, for the type checker.
@@ -96,6 +98,7 @@ static LIBRARIES: &[&[Overload]] = &[
     regex::OVERLOADS,
     semver::OVERLOADS,
     sets::OVERLOADS,
+    texts::OVERLOADS,
     url::OVERLOADS,
 ];
 
@@ -104,7 +107,8 @@ static LIBRARIES: &[&[Overload]] = &[
 /// # Errors
 /// If it has one of them already, such as the extension of `cel` for texts.
 pub(crate) fn register(environment: &mut Env) -> Result<(), DeclarationError> {
-    for name in [cidr::NAME, format::NAME, ip::NAME, quantity::NAME, semver::NAME, url::NAME] {
+    // The names of the other types are no names in expressions.
+    for name in [cidr::NAME, ip::NAME] {
         environment.add_type(erased(Kind::Opaque(name)))?;
     }
     // The evaluator knows nothing of what lists are of: overloads that differ in that only are one to it.
@@ -264,7 +268,7 @@ fn string<'b, 'v>(value: impl Into<String>) -> Outcome<'b, 'v> {
 }
 
 /// A list of texts.
-fn strings<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
+pub(crate) fn strings<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
     let boxed = |text| Box::new(CelString::from(text)) as Box<dyn Val>;
     CelList::from(texts.into_iter().map(boxed).collect::<Vec<Box<dyn Val>>>())
 }

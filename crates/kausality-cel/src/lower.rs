@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators as op};
 use cel::common::types::{CelString, CelType};
-use cel::common::value::{CowVal, Val};
+use cel::common::value::Val;
 
 use crate::check::{self, Wrong};
 use crate::environment::{self, Environment};
+use crate::library::regex::Pattern;
 use crate::macros;
 use crate::node::{self, Call, Each, Entry, How, Loop, Node, Operator, Own};
-use crate::pattern::Pattern;
 
 /// What is evaluated, and the variables that it asks for.
 ///
@@ -111,7 +111,7 @@ impl<'a> Lowering<'a> {
             ("matches", false) => pattern(call.args.get(1))?,
             _ => None,
         };
-        times(&name, &call.args)?;
+        converted(&name, &call.args)?;
         let how = match Own::of(&name, member, arguments.len()) {
             Some(own) => How::Own(own),
             None if member => How::Member(Box::new(
@@ -261,16 +261,20 @@ fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
     let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else {
         return Ok(None);
     };
-    Pattern::new(text).map(Some).map_err(|error| wrong(argument, &error))
+    Pattern::compile(text).map(Some).map_err(|error| wrong(argument, &error))
 }
 
-/// Whether durations and points in time that are constant can be read.
-fn times(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
-    let ("duration" | "timestamp", [argument]) = (name, arguments) else { return Ok(()) };
-    let Expr::Literal(LiteralValue::String(text)) = &argument.expr else { return Ok(()) };
-    let given: Vec<CowVal<'_, '_>> = vec![CowVal::Borrowed(text)];
+/// Whether a constant can be converted to what it should be.
+fn converted(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
+    let ("bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint", [argument]) =
+        (name, arguments)
+    else {
+        return Ok(());
+    };
+    let Expr::Literal(literal) = &argument.expr else { return Ok(()) };
+    let given = vec![literal.to_val()];
     match environment::functions().find_overload(name, &given) {
-        Some(function) if function(given.clone()).is_err() => {
+        Some(function) if function(given).is_err() => {
             Err(wrong(argument, &format!("invalid {name} argument")))
         }
         _ => Ok(()),

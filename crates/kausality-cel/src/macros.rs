@@ -59,9 +59,10 @@ fn expanded(
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or_default();
     let (first, second, third, fourth) = (next(), next(), next(), next());
+    let place = second.id;
     let (first, second) = (name(helper, &first)?, name(helper, &second)?);
     if first == second {
-        return Err(helper.new_error(range.id, format!("duplicate variable name: {first}")));
+        return Err(helper.new_error(place, format!("duplicate variable name: {first}")));
     }
     let (when, each) = match fourth.expr {
         Expr::Unspecified => (None, third),

@@ -4,7 +4,7 @@ use cel::IdedExpr;
 use cel::common::types::CelString;
 use cel::common::value::Val;
 
-use crate::pattern::Pattern;
+use crate::library::regex::Pattern;
 
 /// A part of an expression.
 #[derive(Debug)]

@@ -101,8 +101,8 @@ fn nonsense_does_not_compile() {
         ("request.operation == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
         ("request.operation", "must evaluate to bool but got string"),
         ("object.spec", "must evaluate to bool but got dyn"),
-        ("object.spec.replicas.quantity() > 1", "undeclared reference to 'quantity'"),
-        ("request.dryRun && 'x'", "found no matching overload for '_&&_'"),
+        ("object.spec.replicas.quantity() > 1", "found no matching overload for 'quantity'"),
+        ("request.dryRun && 'x'", "expected type 'bool' but found 'string'"),
         ("request.operation.exists(x, true)", "cannot be range of a comprehension"),
         ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
     ] {
@@ -121,7 +121,7 @@ fn faults_have_a_place_and_a_caret() {
         ),
         (
             "'a'.matches('(')",
-            "1:13: not a valid pattern: unclosed group\n | 'a'.matches('(')\n | ............^",
+            "1:13: illegal regex: unclosed group\n | 'a'.matches('(')\n | ............^",
         ),
         (
             "duration('1x') == duration('1s')",
@@ -146,7 +146,7 @@ fn optionals_are_evaluated() {
         "object.?spec.replicas.optFlatMap(r, r > 2 ? optional.of('many') : optional.none()).value() == 'many'",
         "object.?a.or(object.?metadata).name.value() == 'web'",
         "[?object.?a, ?object.metadata.?name] == ['web']",
-        "{?'a': object.?a, 'b': 1} == {'b': 1}",
+        "{?'a': object.?a, 'b': dyn(1)} == {'b': 1}",
         "optional.of(1) == optional.of(1) && optional.none() != optional.of(1)",
         "optional.ofNonZeroValue('').hasValue() == false",
         "object.?metadata.name.orValue(1 / 0 == 1 ? 'a' : 'b') == 'web'",

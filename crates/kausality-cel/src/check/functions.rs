@@ -68,7 +68,10 @@ fn merged(
     arguments: &[Type],
 ) -> Result<Type, Unknown> {
     let overloads = || library::signatures().filter(|it| it.name == name && it.member == member);
-    let known = overloads().next().is_some();
+    // Also if it is a function and was called on something, or the other way round.
+    let known = library::signatures().any(|it| it.name == name)
+        || !matches!(function(name, &[]), Err(Unknown::Name))
+        || !matches!(method(name, &Type::Dyn, &[]), Err(Unknown::Name));
     let fitting = overloads().filter_map(|it| library_result(it, arguments));
     let (standard, unknown) = match standard {
         Ok(found) => (Some(found), Unknown::Types),
@@ -88,8 +91,18 @@ fn merged(
 fn library_result(signature: &Signature, arguments: &[Type]) -> Option<Type> {
     let wanted = signature.arguments;
     let fits = wanted.len() == arguments.len()
-        && wanted.iter().zip(arguments).all(|(wanted, found)| found.agrees(&Type::from(*wanted)));
+        && wanted.iter().zip(arguments).all(|(wanted, found)| found.agrees(&Type::from(*wanted)))
+        && alike(signature.name, arguments);
     fits.then(|| Type::from(signature.result))
+}
+
+/// Whether lists that are compared, or searched for an item, are of the same. Signatures know no variables for types.
+fn alike(name: &str, arguments: &[Type]) -> bool {
+    match (name, arguments) {
+        ("sets.contains" | "sets.equivalent" | "sets.intersects", [one, two]) => one.agrees(two),
+        ("indexOf" | "lastIndexOf", [Type::List(of), item]) => of.agrees(item),
+        _ => true,
+    }
 }
 
 impl From<Kind> for Type {

@@ -9,9 +9,14 @@ use cel::{Context, ExecutionError, IdedExpr, Value};
 use super::{Evaluation, Maybe, Outcome, Scope, no_overload, truth};
 use crate::budget;
 use crate::environment;
-use crate::library::regex;
+use crate::library::{self, regex};
 use crate::node::{self, Call, How, Node, Own};
-use crate::pattern::Pattern;
+
+/// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
+const STEPS: u64 = 32;
+/// What it costs to make a pattern, and more for each byte of it.
+const MAKING: u64 = 1_000;
+const MAKING_BYTE: u64 = 50;
 
 impl Evaluation<'_> {
     pub(super) fn call<'s>(&'s self, call: &'s Call, scope: Option<&'s Scope<'s>>) -> Outcome<'s> {
@@ -185,34 +190,36 @@ impl Evaluation<'_> {
         let (Some(of), Some(with)) = (text(&*of), text(&*with)) else {
             return Err(no_overload(&call.name, [&*of, &*with]));
         };
+        let failed = |_| discreet(ExecutionError::function_error(&call.name, ""));
         let made;
         let pattern = match &call.pattern {
             Some(pattern) => pattern,
             None => {
-                self.budget.charge(Pattern::making(with))?;
-                made =
-                    Pattern::made(with).map_err(|error| ExecutionError::function_error(&call.name, error))?;
-                &made
+                self.budget.charge(MAKING + with.len() as u64 * MAKING_BYTE)?;
+                made = regex::cached(with).map_err(failed)?;
+                &*made
             }
         };
-        self.budget.charge(pattern.cost(of))?;
+        self.budget.charge(pattern.steps(of) / STEPS + budget::text(of.len()))?;
         match (own, rest) {
-            (Own::Matches, []) => Ok(truth(pattern.regex().is_match(of))),
+            (Own::Matches, []) => Ok(truth(pattern.is_match(of).map_err(failed)?)),
             (Own::Find, []) => {
-                self.budget.charge(budget::text(of.len()))?;
-                regex::find(pattern, of)
+                let found = pattern.find(of).map_err(failed)?;
+                self.budget.charge(budget::text(found.len()))?;
+                Ok(CowVal::owned(CelString::from(found)))
             }
             (Own::FindAll, limit) => {
                 let limit = match limit {
                     [limit] => {
                         let limit = self.value(limit, scope)?;
-                        *limit.downcast_ref::<CelInt>().ok_or_else(none)?.inner()
+                        usize::try_from(*limit.downcast_ref::<CelInt>().ok_or_else(none)?.inner()).ok()
                     }
-                    _ => -1,
+                    _ => None,
                 };
                 // As many as there are letters.
                 self.budget.charge(of.len() as u64)?;
-                regex::find_all(pattern, of, limit)
+                let found = pattern.find_all(of, limit.unwrap_or(usize::MAX)).map_err(failed)?;
+                Ok(CowVal::owned(library::strings(found)))
             }
             _ => Err(none()),
         }

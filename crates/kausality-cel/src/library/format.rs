@@ -11,7 +11,7 @@ use super::{Kind, Outcome, Overload, STRINGS, function, member, opaque, plain, s
 mod dates;
 mod names;
 
-pub(super) const NAME: &str = "kubernetes.NamedFormat";
+const NAME: &str = "kubernetes.NamedFormat";
 const FORMAT: Kind = Kind::Opaque(NAME);
 
 pub(super) static OVERLOADS: &[Overload] = &[

@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
+use cel::ExecutionError;
+use cel::common::traits::Comparer;
 use cel::common::types::CelInt;
 use cel::common::value::{CowVal, Val};
-use cel::{ExecutionError, common::value};
 
 use super::{Arguments, Kind, Outcome, Overload, argument, bool, failed, int, items, member};
 
@@ -67,7 +68,7 @@ fn compared(one: &dyn Val, other: &dyn Val) -> Result<Option<Ordering>, Executio
     Ok(comparer(one)?.compare(other).ok())
 }
 
-fn comparer<'a>(item: &'a dyn Val) -> Result<&'a dyn cel::common::traits::Comparer, ExecutionError> {
+fn comparer(item: &dyn Val) -> Result<&dyn Comparer, ExecutionError> {
     let unordered = || failed("compare", format!("a {} has no order", item.get_type().name()));
     item.as_comparer().ok_or_else(unordered)
 }
@@ -106,7 +107,7 @@ fn sum<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     Ok(CowVal::Owned(sum.unwrap_or_else(|| Box::new(CelInt::from(0)))))
 }
 
-fn is_summable(item: &dyn value::Val) -> bool {
+fn is_summable(item: &dyn Val) -> bool {
     use cel::common::types::Kind;
     matches!(item.get_type().kind(), Kind::Int | Kind::UInt | Kind::Double | Kind::Duration)
 }

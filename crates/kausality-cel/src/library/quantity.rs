@@ -7,17 +7,17 @@
 use std::cmp::Ordering;
 
 use cel::common::types::CelInt;
+use cel::common::value::CowVal;
 
 use super::{
     Kind, Outcome, Overload, bool, double, failed, function, int, member, opaque, ordering, plain, text,
 };
-use cel::common::value::CowVal;
 use decimal::Decimal;
 
 mod decimal;
 mod parse;
 
-pub(super) const NAME: &str = "kubernetes.Quantity";
+const NAME: &str = "kubernetes.Quantity";
 const QUANTITY: Kind = Kind::Opaque(NAME);
 
 pub(super) static OVERLOADS: &[Overload] = &[

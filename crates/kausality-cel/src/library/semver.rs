@@ -9,7 +9,7 @@ use super::{
     Arguments, Kind, Outcome, Overload, bool, failed, function, int, member, opaque, ordering, plain, text,
 };
 
-pub(super) const NAME: &str = "kubernetes.Semver";
+const NAME: &str = "kubernetes.Semver";
 const SEMVER: Kind = Kind::Opaque(NAME);
 
 pub(super) static OVERLOADS: &[Overload] = &[

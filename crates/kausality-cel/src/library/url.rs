@@ -15,7 +15,7 @@ use parse::{Caller, Parts};
 mod escape;
 mod parse;
 
-pub(super) const NAME: &str = "kubernetes.URL";
+const NAME: &str = "kubernetes.URL";
 const URL: Kind = Kind::Opaque(NAME);
 /// The most parameters of a query: what has more counts as having none, as in Go.
 const MAX_PARAMETERS: usize = 10_000;

@@ -6,8 +6,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod expressions;
-
 use std::time::Duration;
 
 use kausality_sandbox::{Sandbox, User};

@@ -75,15 +75,19 @@ fn duration(duration: &CelDuration) -> String {
     format!("{seconds}s")
 }
 
-/// In UTC, with as many digits of a second as there are.
+/// With the offset it was written with, and as many digits of a second as there are.
 fn timestamp(timestamp: &CelTimestamp) -> String {
-    let utc = timestamp.inner().naive_utc();
-    let nanos = format!("{:09}", timestamp.inner().timestamp_subsec_nanos() % 1_000_000_000);
+    let time = timestamp.inner();
+    let nanos = format!("{:09}", time.timestamp_subsec_nanos() % 1_000_000_000);
     let fraction = match nanos.trim_end_matches('0') {
         "" => String::new(),
         digits => format!(".{digits}"),
     };
-    format!("{}{fraction}Z", utc.format("%Y-%m-%dT%H:%M:%S"))
+    let offset = match time.offset().to_string().as_str() {
+        "+00:00" => "Z".to_owned(),
+        offset => offset.to_owned(),
+    };
+    format!("{}{fraction}{offset}", time.naive_local().format("%Y-%m-%dT%H:%M:%S"))
 }
 
 fn list(value: &dyn Val) -> Result<String, String> {

@@ -12,7 +12,8 @@ const NANO: i64 = 9;
 
 const MALFORMED: &str =
     "it is no quantity: it should be a number such as 1.5, with an optional suffix such as m, k, Mi or e3";
-const SUFFIX: &str = "the suffix of the quantity is none of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or e and a number";
+const SUFFIX: &str = "the suffix of the quantity is none of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi and Ei, and not \
+                      e with a number";
 
 /// What a suffix multiplies with.
 enum Unit {
@@ -22,7 +23,8 @@ enum Unit {
     Binary(u32),
 }
 
-/// Reads a quantity. As an API server does, it takes a number without digits for 0, be it `-`, `.` or `Mi`.
+/// Reads a quantity. As an API server does, it takes a number without digits for 0, be it `-`, `.` or `Mi`, as long as
+/// that is small.
 pub(super) fn quantity(text: &str) -> Result<Quantity, &'static str> {
     if text.is_empty() {
         return Err(MALFORMED);
@@ -31,12 +33,16 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, &'static str> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
+    let start = rest;
     let (whole, rest) = digits(rest.trim_start_matches('0'));
     let whole = if whole.is_empty() { "0" } else { whole };
     let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
     let unit = unit(suffix)?;
     if let Some(small) = small(negative, whole, fraction, &unit) {
         return Ok(small);
+    }
+    if !start.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit()) {
+        return Err(MALFORMED);
     }
     let digits = whole.bytes().chain(fraction.bytes()).map(|digit| digit - b'0').collect();
     let places = fraction.len() as i64;

@@ -25,6 +25,8 @@ fn no_digits_are_zero() {
         "quantity('-') == quantity('0')",
         "quantity('.') == quantity('0')",
         "quantity('Mi') == quantity('0')",
+        "!isQuantity('.Ei') && !isQuantity('e-12')",
+        "isQuantity('0Ei') && isQuantity('.0e-12') && isQuantity('0.e-12')",
     ]);
 }
 
@@ -117,7 +119,12 @@ fn floats() {
         "quantity('50.703k').asApproximateFloat() == 50703.0",
         "quantity('50k').sub(20000).asApproximateFloat() == 30000.0",
         "quantity('1500m').asApproximateFloat() == 1.5 && quantity('-1.5Gi').asApproximateFloat() == -1610612736.0",
-        "quantity('9999999999999999999999999999999999999G').asApproximateFloat() == 1e46",
+        // Rounded as the server does it, to the last bit.
+        "quantity('9999999999999999999999999999999999999G').asApproximateFloat() == 1.0000000000000001e+46",
+        "quantity('12345678901234567890.123').asApproximateFloat() == 1.234567890123457e+19",
+        "quantity('3.3Gi').asApproximateFloat() == 3.5433480192000003e+09 && quantity('7e-20').asApproximateFloat() == 1e-09",
+        "quantity('7.7e40').asApproximateFloat() == 7.700000000000001e+40 && quantity('1.1').asApproximateFloat() == 1.1",
+        "quantity('12345678901234567890e40').asApproximateFloat() == 1.234567890123457e+59",
         "quantity('1e400').asApproximateFloat() == double('Infinity')",
     ]);
 }

@@ -1,23 +1,28 @@
-//! The same expressions, evaluated by a real API server and by `kausality-cel` on recorded objects.
+//! The same expressions on a real API server and here: what comes of them on recorded objects, and what is wrong with those
+//! that do not compile.
 //!
 //! Each expression is the condition of a webhook of its own, which is asked about objects that carry its number as a
 //! label. Objects are of a kind without a schema that hold recorded reviews, so that what is sent is what is evaluated.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use kausality_cel::{Environment, Expression, Facts, Object};
 use kausality_testbed::{MASTERS, eventually, start_or_skip};
+use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{CONFIGURATIONS, PATIENCE, send};
-
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const GROUP: &str = "test.kausality.io";
 const RECORDINGS: &str = "/apis/test.kausality.io/v1/namespaces/default/recordings?dryRun=All";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const JSON: &str = "application/json";
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How many requests are under way at once.
 const AT_ONCE: usize = 8;
 
@@ -30,30 +35,27 @@ enum Outcome {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expressions_have_the_same_results_as_on_a_real_api_server() {
-    let expressions = expressions();
+    let expressions = lines(include_str!("expressions.txt"));
     assert!(expressions.len() >= 200, "{}", expressions.len());
-    let compiled: Vec<_> = expressions
-        .iter()
-        .map(|it| {
-            Expression::compile(it, Environment::conditions()).unwrap_or_else(|fault| panic!("{fault}"))
-        })
-        .collect();
+    let compiled = expressions.iter().map(|it| Expression::compile(it, Environment::conditions()));
+    let (compiled, faults): (Vec<_>, Vec<_>) = compiled.partition(Result::is_ok);
+    let faults: Vec<_> = faults.into_iter().filter_map(Result::err).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let compiled: Vec<_> = compiled.into_iter().filter_map(Result::ok).collect();
     let Some(plane) = start_or_skip().await.unwrap() else { return };
     let client = plane.client("conny", &[MASTERS]).unwrap();
-    assert_eq!(send(&client, "POST", DEFINITIONS, JSON, &definition()).await.0, 201);
+    assert_eq!(send(&client, "POST", DEFINITIONS, &definition()).await.0, 201);
     eventually(PATIENCE, "the kind", async || {
-        (send(&client, "POST", RECORDINGS, JSON, &recording("none", &Value::Null)).await.0 == 201)
-            .then_some(())
+        (send(&client, "POST", RECORDINGS, &recording("none", &Value::Null)).await.0 == 201).then_some(())
     })
     .await
     .unwrap();
-    let (code, answer) = send(&client, "POST", CONFIGURATIONS, JSON, &webhooks(&expressions)).await;
+    let (code, answer) = send(&client, "POST", CONFIGURATIONS, &webhooks(&expressions)).await;
     assert_eq!(code, 201, "{}", serde_json::to_string_pretty(&answer["details"]["causes"]).unwrap());
     // The last one holds for everything.
     let probe = format!("e{}", expressions.len());
     eventually(PATIENCE, "the webhooks", async || {
-        (send(&client, "POST", RECORDINGS, JSON, &recording(&probe, &Value::Null)).await.0 == 500)
-            .then_some(())
+        (send(&client, "POST", RECORDINGS, &recording(&probe, &Value::Null)).await.0 == 500).then_some(())
     })
     .await
     .unwrap();
@@ -71,7 +73,7 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     let (client, count) = (&client, cases.len());
     let results: Vec<_> = futures::stream::iter(cases)
         .map(async |(compiled, source, name, body)| {
-            let (code, answer) = send(client, "POST", RECORDINGS, JSON, &body).await;
+            let (code, answer) = send(client, "POST", RECORDINGS, &body).await;
             let theirs = match code {
                 500 => Outcome::Holds,
                 201 => Outcome::Fails,
@@ -101,9 +103,62 @@ async fn expressions_have_the_same_results_as_on_a_real_api_server() {
     assert!(counts.len() == 3 && counts.values().all(|it| *it > 50), "{counts:?}");
 }
 
-fn expressions() -> Vec<String> {
-    let lines = include_str!("expressions.txt").lines();
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+/// An API server says `ERROR: <input>:1:2: message` for each fault. The first is compared.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_are_told_as_by_a_real_api_server() {
+    let lines = lines(include_str!("faults.txt"));
+    let words: Vec<bool> = lines.iter().map(|line| !line.starts_with("~ ")).collect();
+    let sources: Vec<String> = lines.iter().map(|line| line.trim_start_matches("~ ").to_owned()).collect();
+    let Some(plane) = start_or_skip().await.unwrap() else { return };
+    let client = plane.client("conny", &[MASTERS]).unwrap();
+    let (code, answer) = send(&client, "POST", CONFIGURATIONS, &webhooks(&sources)).await;
+    assert_eq!(code, 422, "{answer}");
+    let causes = answer["details"]["causes"].as_array().unwrap();
+    let mut different = Vec::new();
+    for (nth, (source, words)) in sources.iter().zip(words).enumerate() {
+        let field = format!("webhooks[{nth}].matchConditions[0].expression");
+        let theirs = causes.iter().find(|it| it["field"] == field.as_str());
+        let theirs = theirs.map(|it| told(it["message"].as_str().unwrap()));
+        let ours = Expression::compile(source, Environment::conditions()).err();
+        let same = theirs.as_ref().zip(ours.as_ref()).is_some_and(|(theirs, ours)| {
+            let place = format!("{}:{}: ", ours.line, ours.column);
+            match theirs.strip_prefix(&place) {
+                Some(message) => message == ours.message || !words,
+                // It does not say where the whole is of another type.
+                None => theirs.ends_with(&ours.message) && ours.message.starts_with("must evaluate to bool"),
+            }
+        });
+        if !same {
+            different.push(format!("{source}\n  real {theirs:?}\n  ours {ours:?}"));
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {} differ:\n{}",
+        different.len(),
+        sources.len(),
+        different.join("\n")
+    );
+}
+
+/// The first fault of a message.
+fn told(message: &str) -> String {
+    let rest = message.split_once("<input>:").map_or(message, |(_, rest)| rest);
+    rest.lines().next().unwrap_or_default().to_owned()
+}
+
+fn lines(file: &str) -> Vec<String> {
+    file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+async fn send(client: &Client, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let response =
+        client.send(request.body(Body::from(body.to_string().into_bytes())).unwrap()).await.unwrap();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect_bytes().await.unwrap();
+    (code, serde_json::from_slice(&body).unwrap_or_default())
 }
 
 /// The first recorded review of each kind and operation.

@@ -191,7 +191,7 @@ impl Translation<'_> {
             }
         }
         // A name: up to its `>`, nothing in it is an operator.
-        while let Some(letter) = self.rest.next() {
+        for letter in self.rest.by_ref() {
             self.written.push(letter);
             if letter == '>' {
                 break;

@@ -1,0 +1,161 @@
+//! Regular expressions that cannot stall who evaluates them.
+//!
+//! The crate `regex` takes time in proportion to the text times the states of an expression, at worst: nothing grows
+//! exponentially, but both factors can be large. Where their product is small, it is asked. Where it is not, an
+//! automaton is built while searching, which takes a step per byte of the text as long as few of its states are needed.
+//! It gives up when that turns out to be otherwise, and then the search is an error.
+
+use std::ops::Range;
+
+use regex::{Regex, RegexBuilder};
+use regex_automata::hybrid::{dfa, regex as lazy};
+use regex_automata::nfa::thompson::{self, NFA};
+use regex_automata::util::{iter::Searcher, syntax};
+use regex_automata::{Input, MatchError};
+
+/// The most memory that a compiled expression may take, and again what it may take to be matched.
+const MAX_SIZE: usize = 1 << 20;
+/// The longest expression.
+const MAX_PATTERN: usize = 16 << 10;
+/// The deepest expression.
+const MAX_NESTING: u32 = 128;
+/// The longest text that is searched.
+const MAX_TEXT: usize = 4 << 20;
+/// The most steps, of a byte and a state each, that are taken without asking whether they are needed.
+const MAX_STEPS: usize = 4_000_000;
+/// The most bytes that are looked at for all matches, should each search go on to the end of the text.
+const MAX_BYTES: usize = 2_000_000;
+/// How often the automaton may start over before it is asked how many bytes each of its states was good for, and how
+/// many that should be.
+const RESTARTS: usize = 1;
+const BYTES_PER_STATE: usize = 10;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    /// As Rust writes it.
+    translated: String,
+    states: usize,
+}
+
+impl Pattern {
+    /// Compiles an expression in Go's syntax.
+    ///
+    /// # Errors
+    /// If it is none, or too large: in words for who wrote it.
+    pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
+        if pattern.len() > MAX_PATTERN {
+            return Err(format!("regular expressions of more than {MAX_PATTERN} bytes are not supported"));
+        }
+        let illegal = |error: &str| format!("illegal regex: {error}");
+        let translated = super::syntax::translated(pattern).map_err(|error| illegal(&error))?;
+        let mut builder = RegexBuilder::new(&translated);
+        builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).nest_limit(MAX_NESTING);
+        let regex = builder.build().map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => illegal("it is too large"),
+            // The last line says what is wrong, those before it draw where in the translation.
+            error => {
+                illegal(error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: "))
+            }
+        })?;
+        let mut compiler = NFA::compiler();
+        compiler.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).configure(size());
+        let nfa = compiler.build(&translated).map_err(|_| illegal("it is too large"))?;
+        Ok(Self { regex, states: nfa.states().len(), translated })
+    }
+
+    /// The most steps that a search may take.
+    pub(crate) fn steps(&self, text: &str) -> u64 {
+        (self.states as u64).saturating_mul(text.len() as u64)
+    }
+
+    /// Whether it is found in a text.
+    ///
+    /// # Errors
+    /// If that would take too long.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, String> {
+        if self.is_cheap(text)? {
+            Ok(self.regex.is_match(text))
+        } else {
+            Ok(!self.ranges(text, 1)?.is_empty())
+        }
+    }
+
+    /// The first match, or an empty text.
+    ///
+    /// # Errors
+    /// If that would take too long.
+    pub(crate) fn find(&self, text: &str) -> Result<String, String> {
+        Ok(self.find_all(text, 1)?.pop().unwrap_or_default())
+    }
+
+    /// As many matches as asked for.
+    ///
+    /// # Errors
+    /// If that would take too long.
+    pub(crate) fn find_all(&self, text: &str, limit: usize) -> Result<Vec<String>, String> {
+        let ranges = self.ranges(text, limit)?;
+        Ok(ranges.into_iter().filter_map(|range| text.get(range)).map(str::to_owned).collect())
+    }
+
+    fn is_cheap(&self, text: &str) -> Result<bool, String> {
+        if text.len() > MAX_TEXT {
+            return Err(format!("texts of more than {MAX_TEXT} bytes are not searched"));
+        }
+        Ok(self.states.saturating_mul(text.len()) <= MAX_STEPS)
+    }
+
+    fn ranges(&self, text: &str, limit: usize) -> Result<Vec<Range<usize>>, String> {
+        if self.is_cheap(text)? {
+            let mut found = self.regex.find_iter(text).map(|found| Ok(found.range()));
+            return gathered(text, limit, || found.next());
+        }
+        let too_costly =
+            || format!("it takes too long to search {} bytes for the regular expression", text.len());
+        let lazy = self.lazy().ok_or_else(too_costly)?;
+        let mut cache = lazy.create_cache();
+        let mut searcher = Searcher::new(Input::new(text));
+        gathered(text, limit, || {
+            let found: Result<_, MatchError> =
+                searcher.try_advance(|input| lazy.try_search(&mut cache, input));
+            found.map(|found| found.map(|found| found.range())).map_err(|_| too_costly()).transpose()
+        })
+    }
+
+    fn lazy(&self) -> Option<lazy::Regex> {
+        let bounds = dfa::Config::new()
+            .cache_capacity(MAX_SIZE)
+            .minimum_cache_clear_count(Some(RESTARTS))
+            .minimum_bytes_per_state(Some(BYTES_PER_STATE));
+        let mut builder = lazy::Regex::builder();
+        builder.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).thompson(size()).dfa(bounds);
+        builder.build(&self.translated).ok()
+    }
+}
+
+fn size() -> thompson::Config {
+    thompson::Config::new().nfa_size_limit(Some(MAX_SIZE))
+}
+
+/// Matches up to a limit, as long as they are found soon enough.
+fn gathered(
+    text: &str,
+    limit: usize,
+    mut next: impl FnMut() -> Option<Result<Range<usize>, String>>,
+) -> Result<Vec<Range<usize>>, String> {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while found.len() < limit {
+        let Some(range) = next().transpose()? else { break };
+        bytes += text.len() - range.start;
+        if bytes > MAX_BYTES {
+            return Err(format!(
+                "more than {} matches in {} bytes: give it a limit",
+                found.len(),
+                text.len()
+            ));
+        }
+        found.push(range);
+    }
+    Ok(found)
+}
