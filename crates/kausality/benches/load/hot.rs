@@ -6,10 +6,7 @@
 
 use std::{
     process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -36,6 +33,9 @@ const HOT: f64 = 1000.0;
 
 /// How many reviews there are beside it, in a second.
 const CALM: f64 = 200.0;
+
+/// How many of its requests may be unanswered. More means that the webhook, or this process, does not keep up.
+const MAX_UNANSWERED: usize = 1000;
 
 /// How long things may take to come about.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,9 +65,10 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     let garden = Garden::new(plane).await?;
     let (hot, calm) = (garden.child("hot", true).await?, garden.child("calm", false).await?);
     let webhook = Webhook::start(plane)?;
-    let wire =
-        eventually(PATIENCE, "the webhook", async || Wire::connect(&webhook.url, Protocol::Http2).await);
-    let drifts = Drifts { wire: Arc::new(wire.await?), review: review(&hot) };
+    let connect =
+        async || Ok::<_, anyhow::Error>(Arc::new(Wire::connect(&webhook.url, Protocol::Http2).await?));
+    let wire = eventually(PATIENCE, "the webhook", connect).await?;
+    let drifts = Drifts { wire, review: review(&hot) };
     eventually(PATIENCE, "a denial", async || match drifts.send(0).await {
         Ok(true) => Ok(()),
         Ok(false) => Err("it was allowed".to_owned()),
@@ -75,8 +76,10 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     })
     .await?;
     // On connections of its own: what is measured is the webhook, and not who goes first on a wire.
-    let wire = Arc::new(Wire::connect(&webhook.url, Protocol::Http2).await?);
-    let load = Load { wire, reviews: Arc::from([Bytes::from(review(&calm).replace(UID, "calm"))]) };
+    let load = Load {
+        wire: connect().await?,
+        reviews: Arc::from([Bytes::from(review(&calm).replace(UID, "calm"))]),
+    };
     load.check().await?;
 
     let mut tallies = Vec::new();
@@ -86,6 +89,8 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
         eprintln!("round {} of {}: without the hot loop", round + 1, plan.rounds);
         without.push(&calmly(&load, plan).await?.latencies);
         eprintln!("round {} of {}: with it", round + 1, plan.rounds);
+        // Connections that nobody used for a while are closed by now.
+        let drifts = Drifts { wire: connect().await?, review: drifts.review.clone() };
         let (calm, tally) = tokio::join!(calmly(&load, plan), drifts.hammer(plan.warm_up + plan.hot));
         with.push(&calm?.latencies);
         tallies.push(tally?);
@@ -107,6 +112,9 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
 
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let (denied, allowed, failed) = (sum(|it| it.denied), sum(|it| it.allowed), sum(|it| it.failed));
+    let unsent = sum(|it| it.unsent);
+    let fault =
+        tallies.iter().find_map(|it| it.fault.as_ref()).map(|it| format!(" ({it})")).unwrap_or_default();
     let rates: Rounds = tallies.iter().map(Tally::rate).collect();
     let row = |name: &str, latencies: &Latencies| {
         vec![name.to_owned(), latencies.p50.show(0), latencies.p99.show(0), latencies.p999.show(0)]
@@ -117,7 +125,10 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     );
     let rows = vec![row("without a hot loop", &without), row("beside one", &with)];
     print_table(&title, &["reviews", "p50", "p99", "p99.9"], rows);
-    println!("hot loop: {denied} denials, {} a second; {allowed} allowed, {failed} failed", rates.show(0));
+    println!(
+        "hot loop: {denied} denials, {} a second; {allowed} allowed, {failed} failed{fault}, {unsent} not sent in time",
+        rates.show(0)
+    );
     println!(
         "{} Drift objects; {writes} writes of them in {:.0} s; it counts {counted} of {} sightings; {reads} live reads of the parent",
         entries.len(),
@@ -132,7 +143,7 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     report.at_most("writes of it, after the first, a minute", a_minute, 2.0, "");
     report.at_least("denials answered in a hot loop", rates.median() / HOT, 0.99, "of those asked for");
     Ok(
-        json!({"without": without.json(), "with": with.json(), "denied": denied, "allowed": allowed, "failed": failed,
+        json!({"without": without.json(), "with": with.json(), "denied": denied, "allowed": allowed, "failed": failed, "unsent": unsent,
         "rate": rates.json(), "drifts": entries.len(), "writes": writes, "reads": reads, "counted": counted}),
     )
 }
@@ -145,14 +156,30 @@ async fn calmly(load: &Load, plan: &Plan) -> Result<Open> {
 }
 
 /// What became of one hot loop.
+#[derive(Default)]
 struct Tally {
     denied: u64,
     allowed: u64,
     failed: u64,
+    /// How many were due but not sent, since too many were unanswered.
+    unsent: u64,
+    /// Why the first one failed.
+    fault: Option<String>,
     lasted: Duration,
 }
 
 impl Tally {
+    fn note(&mut self, denied: Result<bool>) {
+        match denied {
+            Ok(true) => self.denied += 1,
+            Ok(false) => self.allowed += 1,
+            Err(fault) => {
+                self.failed += 1;
+                self.fault.get_or_insert_with(|| format!("{fault:#}"));
+            }
+        }
+    }
+
     /// Denials a second.
     fn rate(&self) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "there are not that many")]
@@ -177,7 +204,7 @@ impl Drifts {
 
     /// So many a second, whether they are answered or not.
     async fn hammer(&self, time: Duration) -> Result<Tally> {
-        let counts: Arc<[AtomicU64; 3]> = Arc::default();
+        let mut tally = Tally::default();
         let mut requests = JoinSet::new();
         let begun = Instant::now();
         let mut ticks = tokio::time::interval(Duration::from_millis(1));
@@ -187,25 +214,23 @@ impl Drifts {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
             let due = (begun.elapsed().min(time).as_secs_f64() * HOT) as u64;
             for nth in sent..due {
-                let (wire, counts) = (self.wire.clone(), counts.clone());
-                let review = self.review.replace(UID, &format!("hot-{nth}"));
-                requests.spawn(async move {
-                    let place = match denied(&wire, review).await {
-                        Ok(true) => 0,
-                        Ok(false) => 1,
-                        Err(_) => 2,
-                    };
-                    counts[place].fetch_add(1, Ordering::Relaxed);
-                });
+                if requests.len() >= MAX_UNANSWERED {
+                    tally.unsent += 1;
+                    continue;
+                }
+                let (wire, review) = (self.wire.clone(), self.review.replace(UID, &format!("hot-{nth}")));
+                requests.spawn(async move { denied(&wire, review).await });
             }
             sent = sent.max(due);
-            while requests.try_join_next().is_some() {}
+            while let Some(answered) = requests.try_join_next() {
+                tally.note(answered?);
+            }
         }
-        while let Some(ended) = requests.join_next().await {
-            ended?;
+        while let Some(answered) = requests.join_next().await {
+            tally.note(answered?);
         }
-        let [denied, allowed, failed] = [0, 1, 2].map(|place: usize| counts[place].load(Ordering::Relaxed));
-        Ok(Tally { denied, allowed, failed, lasted: begun.elapsed() })
+        tally.lasted = begun.elapsed();
+        Ok(tally)
     }
 }
 
