@@ -130,14 +130,17 @@ fn load(folder: &Path) -> Vec<Scenario> {
     scenarios
 }
 
-/// A step that creates one of the policies that come with Kausality, for one namespace.
+/// A step that creates one of the policies that come with Kausality, for one namespace. What is in none, is in none.
 fn curated(folder: &Path, name: &str, namespace: &str) -> Value {
     let file = format!("{name}.yaml");
     let text = fs::read_to_string(folder.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut policy: Value = yaml(&file, &text);
     policy["metadata"]["name"] = format!("{namespace}-{name}").into();
     for rule in policy["spec"]["rules"].as_array_mut().unwrap() {
-        rule["namespace"] = namespace.into();
+        let named = |field: &str| rule[field].as_str().unwrap();
+        if !Kind::without_namespace(named("apiVersion"), named("kind")) {
+            rule["namespace"] = namespace.into();
+        }
     }
     json!({"as": "alice", "create": policy, "expect": "allowed"})
 }
@@ -161,7 +164,9 @@ fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
 
 /// Makes the kinds and the namespaces that scenarios need, and waits until Pods can be created in them.
 async fn prepare(real: &Real, bases: &Bases, scenarios: &[Scenario]) {
-    for definition in bases.values().filter(|base| base["kind"] == "CustomResourceDefinition") {
+    let lists = bases.values().filter_map(|base| base["items"].as_array()).flatten();
+    let definitions = bases.values().chain(lists);
+    for definition in definitions.filter(|base| base["kind"] == "CustomResourceDefinition") {
         create(real, definition).await;
         let kind = Kind::named(definition["spec"]["names"]["kind"].as_str().unwrap()).unwrap();
         eventually(PATIENCE, kind.plural, async || real.served(kind).await).await.unwrap();

@@ -46,12 +46,43 @@ static KINDS: &[Kind] = &[
     kind("example.com/v1", "NodePool", "nodepools", true),
     kind("example.com/v1", "LegacyPool", "legacypools", true),
     kind("example.com/v1", "ClusterPool", "clusterpools", false),
+    kind("cert-manager.io/v1", "Certificate", "certificates", true),
+    kind("cert-manager.io/v1", "CertificateRequest", "certificaterequests", true),
+    kind("acme.cert-manager.io/v1", "Order", "orders", true),
+    kind("acme.cert-manager.io/v1", "Challenge", "challenges", true),
+    kind("cluster.x-k8s.io/v1beta2", "MachineDeployment", "machinedeployments", true),
+    kind("cluster.x-k8s.io/v1beta2", "MachineSet", "machinesets", true),
+    kind("cluster.x-k8s.io/v1beta2", "Machine", "machines", true),
+    kind("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "kubeadmcontrolplanes", true),
+    kind("pkg.crossplane.io/v1", "Provider", "providers", false),
+    kind("pkg.crossplane.io/v1", "ProviderRevision", "providerrevisions", false),
+    kind(
+        "apiextensions.crossplane.io/v1alpha1",
+        "ManagedResourceDefinition",
+        "managedresourcedefinitions",
+        false,
+    ),
+    kind("aws.m.example.com/v1", "Database", "databases", true),
+    kind("argoproj.io/v1alpha1", "ApplicationSet", "applicationsets", true),
+    kind("argoproj.io/v1alpha1", "Application", "applications", true),
+    kind("source.extensions.fluxcd.io/v1beta1", "ArtifactGenerator", "artifactgenerators", true),
+    kind("source.toolkit.fluxcd.io/v1", "ExternalArtifact", "externalartifacts", true),
+    kind("flagger.app/v1beta1", "Canary", "canaries", true),
+    kind("networking.istio.io/v1", "VirtualService", "virtualservices", true),
+    kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", true),
 ];
 
 impl Kind {
     /// The kind of this name.
     pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
         KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no kind {name:?} is known here"))
+    }
+
+    /// Whether a rule, whose kinds may have a `*` before or after, is about kinds that are in no namespace.
+    pub(crate) fn without_namespace(api_version: &str, name: &str) -> bool {
+        let (group, tail) = (api_version.trim_end_matches('*'), name.trim_start_matches('*'));
+        let named = |kind: &&Self| kind.api_version.starts_with(group) && kind.name.ends_with(tail);
+        !group.is_empty() && !tail.is_empty() && KINDS.iter().find(named).is_some_and(|kind| !kind.namespaced)
     }
 
     /// The path of its objects in a namespace.

@@ -23,7 +23,15 @@ use crate::{
 /// The resources that the webhook watches.
 const RESOURCES: &str = "deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch,\
     cronjobs.batch,pods,configmaps,secrets,roles.rbac.authorization.k8s.io,\
-    eksclusters.example.com,nodepools.example.com,clusterpools.example.com,legacypools.example.com";
+    eksclusters.example.com,nodepools.example.com,clusterpools.example.com,legacypools.example.com,\
+    controllerrevisions.apps,certificates.cert-manager.io,certificaterequests.cert-manager.io,\
+    orders.acme.cert-manager.io,challenges.acme.cert-manager.io,machinedeployments.cluster.x-k8s.io,\
+    machinesets.cluster.x-k8s.io,machines.cluster.x-k8s.io,kubeadmcontrolplanes.controlplane.cluster.x-k8s.io,\
+    providers.pkg.crossplane.io,providerrevisions.pkg.crossplane.io,\
+    managedresourcedefinitions.apiextensions.crossplane.io,databases.aws.m.example.com,\
+    applicationsets.argoproj.io,applications.argoproj.io,artifactgenerators.source.extensions.fluxcd.io,\
+    externalartifacts.source.toolkit.fluxcd.io,canaries.flagger.app,virtualservices.networking.istio.io,\
+    httproutes.gateway.networking.k8s.io";
 
 /// Where scenarios are played.
 pub(crate) enum Host {

@@ -17,16 +17,22 @@ const CONTROLLERS: &[&str] = &[
     "horizontal-pod-autoscaler",
     "job-controller",
     "namespace-controller",
+    "node-controller",
+    "pod-garbage-collector",
     "replicaset-controller",
     "statefulset-controller",
+    "ttl-after-finished-controller",
 ];
 
-/// The user behind a short name.
+/// The user behind a short name. `namespace/name` is a service account.
 pub(crate) fn user(name: &str) -> String {
     if CONTROLLERS.contains(&name) {
         return format!("system:serviceaccount:kube-system:{name}");
     }
-    name.to_owned()
+    match name.split_once('/') {
+        Some((namespace, name)) => format!("system:serviceaccount:{namespace}:{name}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Fills the placeholders of a value.
