@@ -190,14 +190,10 @@ impl Suggest {
 
     fn notes(&self, drifts: &Drifts, proof: &Proof) -> Vec<String> {
         let which = if self.all_drifts { "drift" } else { "approved drift" };
-        let covered = match proof.covered == drifts.taken {
-            true => format!("Replayed with it, every one of {} passes", count(drifts.taken, which)),
-            false => format!(
-                "CAUTION: replayed with it, only {} of {} pass",
-                proof.covered,
-                count(drifts.taken, which)
-            ),
-        };
+        let caution = if proof.covered == drifts.taken { "Replayed" } else { "CAUTION: replayed" };
+        let taken = count(drifts.taken, which);
+        let pass = if drifts.taken == 1 { "passes" } else { "pass" };
+        let covered = format!("{caution} with it, {} of {taken} {pass}", proof.covered);
         let others = match proof.others {
             0 => "no other drift does.".to_owned(),
             others => {

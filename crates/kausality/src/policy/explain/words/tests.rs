@@ -33,5 +33,21 @@ fn everything_that_a_rule_says_is_told() {
         told.push_str(&format!("{}\n", words.does));
         words.lines().iter().for_each(|(name, text)| told.push_str(&format!("{name}: {text}\n")));
     }
-    insta::assert_snapshot!("words", told);
+    insta::assert_snapshot!(told, @r"
+    is only tried: it would let drifts pass
+    who: service account pools of namespace infra; but not user eve*
+    what: CREATE or UPDATE of NodePool (example.com/v1) with a name like workers-*
+    where: anywhere
+    if: before the change, it holds that object.spec.on
+    and: of the change, it holds that object.spec.n > 1
+    and: nothing changes but spec.n, spec.m
+    and: all that is wanted of the object looks like .*
+    lasts: once for each object, until 2027-06-01T00:00:00Z
+    reason: growing is safe
+    denies drifts and changes by others than the controller, whatever allows them
+    who: everybody, or anybody in group sre, or any service account of any namespace, or any user
+    what: CREATE, UPDATE or DELETE of anything
+    where: in namespace infra
+    lasts: always
+    ");
 }
