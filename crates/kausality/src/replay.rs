@@ -191,7 +191,7 @@ impl Recording {
 #[derive(Debug)]
 pub enum Fed {
     /// A request, judged as far as possible.
-    Judged(Judged),
+    Judged(Box<Judged>),
     /// Nothing that matters: an audit event of a read, of an early stage, of a request that failed.
     Nothing,
     /// It could not be read, and why.
@@ -327,7 +327,7 @@ fn feed_one(engine: &mut Engine, bytes: &[u8]) -> Result<Fed, BadReview> {
         {
             Ok(feed_event(engine, bytes))
         }
-        judged => judged.map(Fed::Judged),
+        judged => judged.map(|judged| Fed::Judged(Box::new(judged))),
     }
 }
 
@@ -337,7 +337,7 @@ fn feed_event(engine: &mut Engine, bytes: &[u8]) -> Fed {
         Err(error) => return Fed::Bad(format!("not UTF-8: {error}")),
     };
     match audit::event(engine, text) {
-        Ok(Told::Request(judged)) => Fed::Judged(*judged),
+        Ok(Told::Request(judged)) => Fed::Judged(judged),
         Ok(Told::Nothing) => Fed::Nothing,
         Err(error) => Fed::Bad(error.to_string()),
     }
