@@ -1,6 +1,6 @@
 //! `kausality policy test`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::*;
 
@@ -36,6 +36,50 @@ fn what_comes_with_kausality_is_tested() {
     }
     let caught = tested.iter().filter(|case| case["got"]["decision"] == "none").count();
     assert!(caught > rules.len(), "{caught}");
+}
+
+/// Every way in which a rule could be wider or narrower than it is: each has to make some case fail.
+fn mutants(policy: &Value) -> Vec<(String, Value)> {
+    let mut mutants = Vec::new();
+    for (place, rule) in policy["spec"]["rules"].as_array().unwrap().iter().enumerate() {
+        let mut mutant = |what: &str, change: &dyn Fn(&mut Value)| {
+            let mut mutant = policy.clone();
+            change(&mut mutant["spec"]["rules"][place]);
+            if mutant != *policy {
+                mutants.push((format!("rules[{place}] {what}"), mutant));
+            }
+        };
+        for field in ["prereqs", "match", "operations"] {
+            mutant(&format!("without {field}"), &|rule| drop(rule.as_object_mut().unwrap().remove(field)));
+        }
+        mutant("for anybody", &|rule| rule["subjects"] = json!([{"kind": "User", "name": "*"}]));
+        mutant("for anything", &|rule| {
+            rule["apiVersion"] = "*".into();
+            rule["kind"] = "*".into();
+        });
+        mutant("for nothing", &|rule| rule["name"] = "nothing".into());
+        for subject in 0..rule["subjects"].as_array().unwrap().len() {
+            mutant(&format!("without subjects[{subject}]"), &|rule| {
+                rule["subjects"][subject] = json!({"kind": "User", "name": "nobody"});
+            });
+        }
+    }
+    mutants
+}
+
+#[test]
+fn whatever_a_rule_says_some_case_fails_without_it() {
+    let text = std::fs::read_to_string(root().join("policies/kubernetes.yaml")).unwrap();
+    let policy: Value = serde_saphyr::from_str(&text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(root().join("policies/tests/kubernetes.yaml"), folder.path().join("cases.yaml")).unwrap();
+    let mutants = mutants(&policy);
+    assert!(mutants.len() > 50, "{}", mutants.len());
+    for (what, mutant) in mutants {
+        std::fs::write(folder.path().join("policy.yaml"), mutant.to_string()).unwrap();
+        let said = kausality_in(folder.path(), &["policy", "test", "."]);
+        assert_eq!(said.code, 1, "{what}: no case fails\n{}{}", said.out, said.err);
+    }
 }
 
 /// The policy and the test that the page about exceptions shows.
