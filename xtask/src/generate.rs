@@ -22,6 +22,10 @@ pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let (from, to) = POLICIES;
     for entry in fs::read_dir(from).context(from)? {
         let file = entry?;
+        // Their tests stand beside them, in a folder.
+        if !file.file_type()?.is_file() {
+            continue;
+        }
         let text = format!("{HEAD}{}", fs::read_to_string(file.path())?);
         wanted.push((Path::new(to).join(file.file_name()), text));
     }

@@ -9,12 +9,14 @@ use kausality_api::{
 };
 
 mod asked;
+mod judge;
 mod pattern;
 mod record;
 mod rule;
 mod subjects;
 
 pub(crate) use asked::{Asked, Known};
+pub use judge::{Held, Judgement, Match, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
 pub use rule::{PolicyFault, compile};

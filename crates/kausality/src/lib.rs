@@ -22,6 +22,7 @@ mod output;
 pub mod own;
 pub mod plan;
 pub mod policies;
+pub mod policy;
 mod reach;
 pub mod reject;
 pub mod replay;

@@ -39,7 +39,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
             std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
             found.extend(parse("-", &text)?);
         } else if path.is_dir() {
-            let files = folder(path)?;
+            let files = folder(path, &ENDINGS)?;
             if files.is_empty() {
                 bail!("{} holds no file that ends in .yaml, .yml or .json", path.display());
             }
@@ -115,8 +115,8 @@ fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
-/// The manifests in a folder and its subfolders, in the order of their names.
-fn folder(path: &Path) -> Result<Vec<PathBuf>> {
+/// The files with these endings in a folder and its subfolders, in the order of their names.
+pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
     let context = || format!("cannot read {}", path.display());
     let mut entries = std::fs::read_dir(path)
         .with_context(context)?
@@ -127,8 +127,8 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let path = entry.path();
         if path.is_dir() {
-            files.extend(folder(&path)?);
-        } else if path.extension().and_then(|end| end.to_str()).is_some_and(|end| ENDINGS.contains(&end)) {
+            files.extend(folder(&path, endings)?);
+        } else if path.extension().and_then(|end| end.to_str()).is_some_and(|end| endings.contains(&end)) {
             files.push(path);
         }
     }

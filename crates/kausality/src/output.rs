@@ -168,6 +168,23 @@ impl Widths {
     }
 }
 
+/// Text in which XML sees nothing but text. What XML cannot hold at all becomes a replacement character.
+pub(crate) fn xml_text(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 /// `1 drift`, `2 drifts`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
@@ -189,6 +206,11 @@ mod tests {
         a-long-name   é        5m
         b\u{1b}[2J    x
         ");
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_the_text() {
+        assert_eq!(xml_text("a<b>&\"c\"\u{1b}[0m\nd"), "a&lt;b&gt;&amp;&quot;c&quot;\u{fffd}[0m\nd");
     }
 
     #[test]

@@ -12,7 +12,13 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kausality_api::text::plain;
-use kausality_core::{Settings, cause::Cause, exceptions::Exceptions, policy::Policies, review::BadReview};
+use kausality_core::{
+    Settings,
+    cause::Cause,
+    exceptions::{Compiled, Exceptions},
+    policy::Policies,
+    review::BadReview,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -104,7 +110,13 @@ enum FailOn {
 
 impl Recording {
     fn settings(&self) -> Result<Settings> {
-        let Loaded { policies, exceptions } = policies::load(&self.policy)?;
+        self.settings_with(Vec::new())
+    }
+
+    /// The settings, with rules beside those that were given.
+    fn settings_with(&self, more: Vec<Compiled>) -> Result<Settings> {
+        let Loaded { policies, mut exceptions } = policies::load(&self.policy)?;
+        exceptions.extend(more);
         Ok(Settings {
             default_mode: self.mode.into(),
             policies: Policies::new(policies),
@@ -122,7 +134,7 @@ impl Recording {
         Input::all(&self.files).is_ok_and(|inputs| inputs.len() > 1)
     }
 
-    fn has_stdin(&self) -> bool {
+    pub(crate) fn has_stdin(&self) -> bool {
         self.files.iter().any(|file| file.as_os_str() == "-")
     }
 
@@ -136,8 +148,20 @@ impl Recording {
     ///
     /// # Errors
     /// If a file or a policy cannot be read, or `each` fails.
-    pub fn replay(&self, mut each: impl FnMut(&str, u64, &Fed) -> Result<Flow>) -> Result<()> {
-        let mut engine = Engine::new(self.settings()?);
+    pub fn replay(&self, each: impl FnMut(&str, u64, &Fed) -> Result<Flow>) -> Result<()> {
+        self.replay_with(Vec::new(), each)
+    }
+
+    /// Replays everything under more rules than those that were given.
+    ///
+    /// # Errors
+    /// If a file or a policy cannot be read, or `each` fails.
+    pub(crate) fn replay_with(
+        &self,
+        more: Vec<Compiled>,
+        mut each: impl FnMut(&str, u64, &Fed) -> Result<Flow>,
+    ) -> Result<()> {
+        let mut engine = Engine::new(self.settings_with(more)?);
         let inputs = Input::all(&self.files)?;
         let mut progress = Progress::new(&inputs);
         for input in &inputs {
@@ -167,7 +191,7 @@ impl Recording {
 #[derive(Debug)]
 pub enum Fed {
     /// A request, judged as far as possible.
-    Judged(Judged),
+    Judged(Box<Judged>),
     /// Nothing that matters: an audit event of a read, of an early stage, of a request that failed.
     Nothing,
     /// It could not be read, and why.
@@ -303,7 +327,7 @@ fn feed_one(engine: &mut Engine, bytes: &[u8]) -> Result<Fed, BadReview> {
         {
             Ok(feed_event(engine, bytes))
         }
-        judged => judged.map(Fed::Judged),
+        judged => judged.map(|judged| Fed::Judged(Box::new(judged))),
     }
 }
 
@@ -313,7 +337,7 @@ fn feed_event(engine: &mut Engine, bytes: &[u8]) -> Fed {
         Err(error) => return Fed::Bad(format!("not UTF-8: {error}")),
     };
     match audit::event(engine, text) {
-        Ok(Told::Request(judged)) => Fed::Judged(*judged),
+        Ok(Told::Request(judged)) => Fed::Judged(judged),
         Ok(Told::Nothing) => Fed::Nothing,
         Err(error) => Fed::Bad(error.to_string()),
     }

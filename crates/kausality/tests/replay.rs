@@ -198,6 +198,23 @@ fn the_table_is_golden() {
     insta::assert_snapshot!("replay-only-drift", stdout(&output));
 }
 
+/// What a policy would have allowed: how often each of its rules matched, those that never did among them.
+#[test]
+fn matches_of_rules_are_golden() {
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/kubernetes.yaml");
+    let output = kausality(&[
+        "replay",
+        &fixture("drift-after-rollout.jsonl"),
+        "--policy",
+        policy.to_str().unwrap(),
+        "--mode",
+        "enforce",
+        "--only",
+        "drift",
+    ]);
+    insta::assert_snapshot!("replay-rules", stdout(&output));
+}
+
 #[test]
 fn why_is_golden() {
     for (name, line, golden) in [

@@ -139,6 +139,8 @@ fn scale_changes_what_is_wanted_and_is_the_origin() {
     let mut story = Story::settled();
     let scaled = story.scale("autoscaler", 2, 5);
     assert_eq!(scaled.cause(), Some(Cause::Origin));
+    // It is about the object behind it.
+    assert_eq!((scaled.api_version.as_str(), scaled.kind.as_str()), ("apps/v1", "Deployment"));
     let correction = story.correction(5);
     assert_eq!(correction.cause(), Some(Cause::Expected));
     assert_eq!(users(&correction), ["autoscaler", CONTROLLER]);

@@ -48,6 +48,18 @@ pub(crate) struct Known {
     nothing: OnceCell<Object>,
 }
 
+/// Why a rule speaks of other changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Cause,
+    Operation,
+    ApiVersion,
+    Kind,
+    Namespace,
+    Name,
+    Subjects,
+}
+
 /// Whether a condition holds, as far as that can be told.
 enum Answer {
     Yes,
@@ -69,15 +81,29 @@ impl Asked<'_> {
     /// Holds a rule against the change. `None`: it speaks of others. Else whether it matches, with what there is to say
     /// about that, or why it does not.
     pub(super) fn hold(&self, rule: &Rule) -> Option<Result<Option<String>, String>> {
+        self.beside(rule).is_none().then(|| self.conditions(rule))
+    }
+
+    /// In what the change is another than those that the rule speaks of, if it is.
+    pub(super) fn beside(&self, rule: &Rule) -> Option<Beside> {
         let operation = self.request.operation.as_str();
-        let about = self.cause().is_some_and(|cause| rule.causes.contains(&cause))
-            && (rule.operations.is_empty() || rule.operations.iter().any(|it| it.as_str() == operation))
-            && rule.api_version.matches(&self.child.api_version)
-            && rule.kind.matches(&self.child.kind)
-            && rule.namespace.matches(&self.child.namespace)
-            && rule.name.matches(&self.child.name)
-            && rule.subjects.include(&self.request.user_info);
-        about.then(|| self.conditions(rule))
+        if !self.cause().is_some_and(|cause| rule.causes.contains(&cause)) {
+            Some(Beside::Cause)
+        } else if !rule.operations.is_empty() && !rule.operations.iter().any(|it| it.as_str() == operation) {
+            Some(Beside::Operation)
+        } else if !rule.api_version.matches(&self.child.api_version) {
+            Some(Beside::ApiVersion)
+        } else if !rule.kind.matches(&self.child.kind) {
+            Some(Beside::Kind)
+        } else if !rule.namespace.matches(&self.child.namespace) {
+            Some(Beside::Namespace)
+        } else if !rule.name.matches(&self.child.name) {
+            Some(Beside::Name)
+        } else if !rule.subjects.include(&self.request.user_info) {
+            Some(Beside::Subjects)
+        } else {
+            None
+        }
     }
 
     fn conditions(&self, rule: &Rule) -> Result<Option<String>, String> {

@@ -8,6 +8,7 @@ use super::{
     compare::{Compared, Outcome, Summary, matters},
     sarif,
 };
+use crate::output::xml_text as escaped;
 
 pub(super) fn document(out: &mut impl Write, compared: &[Compared]) -> io::Result<()> {
     let Summary { drifted, missing, failed, .. } = Summary::of(compared);
@@ -45,32 +46,5 @@ fn case(out: &mut impl Write, compared: &Compared) -> io::Result<()> {
                 escaped(&text.join("\n"))
             )
         }
-    }
-}
-
-/// Text in which XML sees nothing but text. What XML cannot hold at all becomes a replacement character.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\t' => escaped.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    #[test]
-    fn nothing_breaks_out_of_the_text() {
-        assert_eq!(escaped("a<b>&\"c\"\u{1b}[0m\nd"), "a&lt;b&gt;&amp;&quot;c&quot;\u{fffd}[0m\nd");
     }
 }

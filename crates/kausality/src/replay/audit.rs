@@ -293,7 +293,10 @@ impl Teller<'_> {
             namespace: target.namespace.clone(),
             name: target.name.clone(),
             subresource: target.subresource.clone(),
+            generate_name: String::new(),
             user: self.event.user().username.clone(),
+            at: None,
+            fields: Vec::new(),
             outcome: Outcome::Unjudged(why),
         }))
     }

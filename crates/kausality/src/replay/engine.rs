@@ -8,14 +8,17 @@ use kausality_api::approval::{Approval, Entries};
 use kausality_core::{
     Decision, Known, KnownParent, Review, Settings, annotations_bump_generation,
     authority::Authority,
+    cause::Cause,
     class::Class,
     decide,
     decision::Effect,
+    exceptions::changed_fields,
     gate::Resolution,
     intent, is_bound_to_conflict, questions,
     review::{BadReview, Object, Operation, Request},
     summary::{ObjectId, group},
 };
+use kausality_fields::Path;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -49,8 +52,14 @@ pub struct Judged {
     pub name: String,
     /// The part of the object that was written to.
     pub subresource: String,
+    /// What the API server generated the name from; empty if it did not.
+    pub generate_name: String,
     /// Who did it.
     pub user: String,
+    /// When, as far as the recording shows.
+    pub at: Option<Timestamp>,
+    /// What changes, of a drift.
+    pub fields: Vec<Path>,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -121,7 +130,11 @@ impl Engine {
         if !review.request.is_dry_run() && !is_bound_to_conflict(&review.request) {
             self.go_on(&review.request, &texts, &before, &decision, source);
         }
-        Ok(self.judged(&review.request, decision))
+        let fields = match decision.cause {
+            Some(Cause::Drift) => changed_fields(&review, &self.settings.salt),
+            _ => Vec::new(),
+        };
+        Ok(Judged { fields, ..self.judged(&review.request, decision) })
     }
 
     /// The time of a request is not in it: the newest write that it shows comes closest.
@@ -304,7 +317,12 @@ impl Engine {
         // A `scale` is about the object behind it.
         let scaled = self.scaled_key(request).filter(|_| request.sub_resource == "scale");
         let shown = request.old_object.as_ref().or(request.object.as_ref());
-        let api_version = shown.map(|object| object.api_version.to_string()).unwrap_or_default();
+        let stored = scaled.as_ref().and_then(|key| self.world.get(key)?.summary());
+        let api_version = match stored {
+            Some(summary) => summary.id.api_version.clone(),
+            None => shown.map(|object| object.api_version.to_string()).unwrap_or_default(),
+        };
+        let generate_name = shown.map(|object| object.metadata.generate_name.to_string()).unwrap_or_default();
         let name = match (&*request.name, shown) {
             ("", Some(object)) => object.metadata.any_name().to_owned(),
             (name, _) => name.to_owned(),
@@ -324,7 +342,10 @@ impl Engine {
             namespace: request.namespace.to_string(),
             name,
             subresource: request.sub_resource.to_string(),
+            generate_name,
             user: request.user().to_owned(),
+            at: self.clock,
+            fields: Vec::new(),
             outcome,
         }
     }

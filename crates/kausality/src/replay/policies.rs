@@ -52,12 +52,7 @@ fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
                 loaded.policies.push(policy);
             }
             "ApprovalPolicy" | "ClusterApprovalPolicy" => {
-                let policy: ApprovalPolicy = serde_json::from_value(document).context(context.clone())?;
-                let compiled = exceptions::compile(&policy).map_err(|faults| {
-                    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-                    anyhow!("{context}: {}", faults.join("\n"))
-                })?;
-                loaded.exceptions.push(compiled);
+                loaded.exceptions.push(exception(file, document)?.1);
             }
             _ => continue,
         }
@@ -70,6 +65,21 @@ fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Reads and compiles an `ApprovalPolicy` or `ClusterApprovalPolicy`.
+///
+/// # Errors
+/// All that is wrong with it.
+pub(crate) fn exception(file: &Path, document: Value) -> Result<(ApprovalPolicy, Compiled)> {
+    let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+    let context = format!("{}: policy {name} is not valid", file.display());
+    let policy: ApprovalPolicy = serde_json::from_value(document).context(context.clone())?;
+    let compiled = exceptions::compile(&policy).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        anyhow!("{context}: {}", faults.join("\n"))
+    })?;
+    Ok((policy, compiled))
 }
 
 #[cfg(test)]

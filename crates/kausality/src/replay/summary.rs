@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     io::{self, Write},
 };
 
@@ -12,7 +13,7 @@ use kausality_core::{
     cause::Cause,
     exceptions::{Exceptions, Ruled},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::engine::Judged;
 
@@ -42,9 +43,42 @@ pub struct Summary {
     pub by_verdict: BTreeMap<&'static str, u64>,
     /// Changes that rules of approval policies matched, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub by_rule: BTreeMap<String, u64>,
+    pub by_rule: BTreeMap<RuleName, u64>,
     /// Changes and drifts by user.
     pub by_user: BTreeMap<String, (u64, u64)>,
+}
+
+/// Names a rule by what it is and does. The tenth of a policy comes after the ninth.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleName {
+    policy: String,
+    rule: usize,
+    does: &'static str,
+}
+
+impl From<&Ruled> for RuleName {
+    fn from(ruled: &Ruled) -> Self {
+        let does = match (ruled.action, ruled.dry_run) {
+            (Action::Allow, false) => "",
+            (Action::Allow, true) => " (dryRun)",
+            (Action::Deny, false) => " (deny)",
+            (Action::Deny, true) => " (deny, dryRun)",
+        };
+        Self { policy: plain(&ruled.policy).into_owned(), rule: ruled.rule, does }
+    }
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, rule, does } = self;
+        write!(f, "{policy} rules[{rule}]{does}")
+    }
+}
+
+impl Serialize for RuleName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 const CAUSES: [Cause; 5] =
@@ -54,7 +88,7 @@ impl Summary {
     /// Counts of a replay with these rules.
     #[must_use]
     pub fn of(exceptions: &Exceptions) -> Self {
-        let by_rule = exceptions.rules().map(|ruled| (named(&ruled), 0)).collect();
+        let by_rule = exceptions.rules().map(|ruled| (RuleName::from(&ruled), 0)).collect();
         Self { by_rule, ..Self::default() }
     }
 
@@ -70,7 +104,7 @@ impl Summary {
         self.denied += u64::from(judged.verdict() == "deny");
         self.unjudged += u64::from(judged.decision().is_none());
         for ruled in judged.decision().into_iter().flat_map(Decision::matched) {
-            *entry(&mut self.by_rule, &named(ruled)) += 1;
+            *self.by_rule.entry(ruled.into()).or_default() += 1;
         }
         *self.by_verdict.entry(judged.verdict()).or_default() += 1;
         let kind = entry(&mut self.by_kind, &plain(&judged.kind));
@@ -131,7 +165,7 @@ impl Summary {
     fn rules(&self) -> Table {
         let mut table = bare(&["RULE", "MATCHES"]);
         for (rule, matches) in &self.by_rule {
-            table.add_row([rule.as_str(), &matches.to_string()]);
+            table.add_row([rule.to_string(), matches.to_string()]);
         }
         align_numbers(table)
     }
@@ -149,17 +183,6 @@ impl Summary {
         }
         align_numbers(table)
     }
-}
-
-/// A rule, by what it is and does.
-fn named(ruled: &Ruled) -> String {
-    let does = match (ruled.action, ruled.dry_run) {
-        (Action::Allow, false) => "",
-        (Action::Allow, true) => " (dryRun)",
-        (Action::Deny, false) => " (deny)",
-        (Action::Deny, true) => " (deny, dryRun)",
-    };
-    plain(&format!("{} rules[{}]{does}", ruled.policy, ruled.rule)).into_owned()
 }
 
 fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, key: &str) -> &'a mut T {
@@ -180,4 +203,28 @@ fn align_numbers(mut table: Table) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use kausality_api::exception::ApprovalPolicy;
+    use kausality_core::exceptions::compile;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_counted_in_their_order() {
+        let rule = json!({"apiVersion": "v1", "kind": "Pod", "subjects": [{"kind": "User", "name": "a"}]});
+        let policy: ApprovalPolicy = serde_json::from_value(json!({
+            "apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+            "metadata": {"name": "x"}, "spec": {"rules": vec![rule; 12]},
+        }))
+        .unwrap();
+        let summary = Summary::of(&Exceptions::new([&compile(&policy).unwrap()]));
+        let names: Vec<String> = summary.by_rule.keys().map(ToString::to_string).collect();
+        let expected: Vec<String> =
+            (0..12).map(|place| format!("ClusterApprovalPolicy/x rules[{place}]")).collect();
+        assert_eq!(names, expected);
+    }
 }

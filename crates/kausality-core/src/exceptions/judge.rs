@@ -1,0 +1,169 @@
+//! Rules held against a change on its own, whatever a cluster would make of it: for those who write policies.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kausality_api::{
+    exception::{Action, RuleCause},
+    selector::Labels,
+};
+use kausality_fields::Path;
+use serde_json::Value;
+
+use super::{
+    Exceptions, Findings, Ruled,
+    asked::{Asked, Beside, Known},
+    rule::Rule,
+};
+use crate::{
+    cause::Cause,
+    change::Change,
+    facts::Namespace,
+    review::{Object, Review},
+    summary::{ObjectId, Summary},
+};
+
+/// A change, and what is supposed to be known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Supposed<'a> {
+    /// The change. Of a `scale`, the object behind it is not known: rules are held against the Scale.
+    pub review: &'a Review<'a>,
+    /// The whole parent. Rules that ask for it cannot tell without.
+    pub parent: Option<&'a Value>,
+    /// The labels of the child's namespace. Without, expressions see no namespace.
+    pub namespace: Option<&'a Labels>,
+    /// What the change is taken for.
+    pub cause: RuleCause,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What the rules say of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// The rule that decides.
+    pub ruled: Option<Ruled>,
+    /// Rules that match, and are only tried.
+    pub tried: Vec<Ruled>,
+    /// Why others that are about such changes do not match.
+    pub evidence: Vec<String>,
+}
+
+/// One rule, held against a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The rule.
+    pub rule: Ruled,
+    /// Whether it matches.
+    pub matches: Match,
+}
+
+/// Whether a rule matches a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// It does, with what there is to say about that.
+    Yes(Option<String>),
+    /// It is about such changes, and does not match: why.
+    No(String),
+    /// It is about others: in which way.
+    Beside(String),
+}
+
+impl Exceptions {
+    /// Holds the rules against a change, in the order in which the gates ask them: those that deny, then those that allow.
+    #[must_use]
+    pub fn judge(&self, supposed: &Supposed<'_>) -> Judgement {
+        let denied = supposed.ask(|asked| self.look(Action::Deny, asked)).unwrap_or_default();
+        let mut judgement = Judgement::from(denied);
+        if judgement.ruled.is_none() && supposed.cause == RuleCause::Drift {
+            let allowed = supposed.ask(|asked| self.look(Action::Allow, asked)).unwrap_or_default();
+            judgement.ruled = allowed.ruled;
+            judgement.tried.extend(allowed.tried);
+            judgement.evidence.extend(allowed.evidence);
+        }
+        judgement
+    }
+
+    /// Holds every rule against a change, in the order of their policies' names.
+    #[must_use]
+    pub fn hold_each(&self, supposed: &Supposed<'_>) -> Vec<Held> {
+        let held = supposed.ask(|asked| {
+            let rules = self.rules.iter().map(|rule| Held { rule: rule.ruled(), matches: hold(asked, rule) });
+            rules.collect()
+        });
+        held.unwrap_or_default()
+    }
+}
+
+/// The fields that a change is about, as `match.fields` names them.
+#[must_use]
+pub fn changed_fields(review: &Review<'_>, salt: &[u8]) -> Vec<Path> {
+    let change = Change::new(review, salt);
+    change.diff().changes.iter().map(|change| change.path.clone()).collect()
+}
+
+impl From<Findings> for Judgement {
+    fn from(Findings { ruled, tried, evidence }: Findings) -> Self {
+        Self { ruled, tried, evidence }
+    }
+}
+
+impl Supposed<'_> {
+    /// Asks something of the change; nothing can be asked of a request without an object.
+    fn ask<T>(&self, ask: impl FnOnce(&Asked<'_>) -> T) -> Option<T> {
+        let child = child(self.review)?;
+        let text = self.parent.map(Value::to_string);
+        let object = text.as_deref().and_then(|text| Object::parse(text).ok()).unwrap_or_default();
+        let mut parent = Summary::of(&object);
+        parent.whole = self.parent.cloned().map(Arc::new);
+        let namespace = self.namespace.map(|labels| Namespace { labels: labels.clone(), mode: None });
+        let change = Change::new(self.review, &[]);
+        let cause = match self.cause {
+            RuleCause::Drift => Cause::Drift,
+            RuleCause::Origin => Cause::Origin,
+        };
+        Some(ask(&Asked {
+            cause,
+            child: &child,
+            parent: &parent,
+            namespace: namespace.as_ref(),
+            request: &self.review.request,
+            change: &change,
+            now: self.now,
+            known: Known::default(),
+        }))
+    }
+}
+
+fn child(review: &Review<'_>) -> Option<ObjectId> {
+    crate::child::Child::of(&review.request).map(|child| child.id)
+}
+
+fn hold(asked: &Asked<'_>, rule: &Rule) -> Match {
+    if let Some(beside) = asked.beside(rule) {
+        return Match::Beside(told(asked, beside));
+    }
+    match asked.hold(rule) {
+        Some(Ok(note)) => Match::Yes(note),
+        Some(Err(why)) => Match::No(why),
+        None => Match::Beside(String::new()),
+    }
+}
+
+/// Why a rule is about other changes, for people.
+fn told(asked: &Asked<'_>, beside: Beside) -> String {
+    let ObjectId { api_version, kind, namespace, name } = asked.child;
+    match beside {
+        Beside::Cause => "is not about changes of this cause".to_owned(),
+        Beside::Operation => format!("is not about {}", asked.request.operation.as_str()),
+        Beside::ApiVersion => format!("is not about apiVersion {api_version}"),
+        Beside::Kind => format!("is not about kind {kind}"),
+        Beside::Namespace if namespace.is_empty() => "is about objects in namespaces".to_owned(),
+        Beside::Namespace => format!("is not about namespace {namespace}"),
+        Beside::Name => format!("is not about name {name}"),
+        Beside::Subjects => format!("is not about user {}", asked.request.user()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Policies and requests from files.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use kausality_api::{API_VERSION, GROUP, exception::ApprovalPolicy};
+use kausality_core::{
+    Review,
+    exceptions::{Compiled, Exceptions},
+};
+use serde_json::Value;
+
+use crate::{
+    manifests::documents,
+    replay::{input::Input, policies::exception},
+};
+
+/// Approval policies, as written and ready to be held against changes.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    pub written: Vec<ApprovalPolicy>,
+    compiled: Vec<Compiled>,
+    names: HashSet<String>,
+}
+
+impl Policies {
+    /// Takes a document in, if it is an approval policy.
+    ///
+    /// # Errors
+    /// All that is wrong with the policy; or that there is another of its name.
+    pub(super) fn take(&mut self, file: &Path, document: &Value) -> Result<()> {
+        if !matches!(kind(file, document)?, "ApprovalPolicy" | "ClusterApprovalPolicy") {
+            return Ok(());
+        }
+        let (policy, compiled) = exception(file, document.clone())?;
+        if !self.names.insert(policy.reference()) {
+            bail!("{}: there is another {}", file.display(), policy.reference());
+        }
+        self.written.push(policy);
+        self.compiled.push(compiled);
+        Ok(())
+    }
+
+    /// All rules.
+    pub(super) fn exceptions(&self) -> Exceptions {
+        Exceptions::new(&self.compiled)
+    }
+}
+
+/// The documents of a file.
+pub(super) fn read(file: &Path) -> Result<Vec<Value>> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    documents(&name, &text)
+}
+
+/// What a document is, if it is one of ours; else nothing.
+///
+/// # Errors
+/// If it is of another version than is known here: to pass it over would be to test less than was meant.
+pub(super) fn kind<'a>(file: &Path, document: &'a Value) -> Result<&'a str> {
+    let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (says("apiVersion"), says("kind"));
+    if api_version == API_VERSION {
+        return Ok(kind);
+    }
+    if matches!(kind, "ApprovalPolicy" | "ClusterApprovalPolicy" | "PolicyTest")
+        && (api_version.is_empty() || api_version.split('/').next() == Some(GROUP))
+    {
+        bail!("{}: apiVersion of a {kind} must be {API_VERSION}, not {api_version:?}", file.display());
+    }
+    Ok("")
+}
+
+/// The text of a recorded AdmissionReview, named as `FILE` or, where a file holds several, `FILE:LINE`.
+pub(super) fn recorded(reference: &str, folder: &Path) -> Result<String> {
+    let (file, line) = match reference.rsplit_once(':') {
+        Some((file, line)) if !folder.join(reference).exists() => {
+            let line: u64 = line.parse().with_context(|| format!("{line:?} is no line, in {reference:?}"))?;
+            (folder.join(file), Some(line))
+        }
+        _ => (folder.join(reference), None),
+    };
+    let bytes = document(&file, line)?;
+    let review = Review::parse(&bytes).with_context(|| reference.to_owned())?;
+    if review.request.sub_resource == "scale" {
+        bail!("{reference}: a request to scale does not say what it scales: replay the recording instead");
+    }
+    Ok(review.text.to_owned())
+}
+
+fn document(file: &Path, wanted: Option<u64>) -> Result<Vec<u8>> {
+    let name = file.display();
+    let mut documents = Input::File(PathBuf::from(file)).open()?;
+    let mut found = None;
+    while let Some(document) = documents.next_document().with_context(|| format!("cannot read {name}"))? {
+        match wanted {
+            Some(wanted) if document.line != wanted => continue,
+            None if found.is_some() => bail!("{name} holds several documents: say which, as {name}:LINE"),
+            _ => found = Some(document),
+        }
+        if wanted.is_some() {
+            break;
+        }
+    }
+    match (found, wanted) {
+        (Some(document), _) => {
+            document.bytes.map_err(|why| anyhow::anyhow!("{name}:{}: {why}", document.line))
+        }
+        (None, Some(line)) => bail!("{name}: no request starts on line {line}"),
+        (None, None) => bail!("{name} holds no request"),
+    }
+}
