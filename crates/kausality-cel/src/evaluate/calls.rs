@@ -70,7 +70,9 @@ impl Evaluation<'_> {
         let made = |bytes: u64| budget::text(usize::try_from(bytes).unwrap_or(usize::MAX));
         match name {
             // Whatever the size of what they are about.
-            "type" | "dyn" | "optional.none" | "optional.of" | "optional.ofNonZeroValue" => 1,
+            "type" | "dyn" | "optional.none" => 1,
+            // A copy.
+            "optional.of" | "optional.ofNonZeroValue" => all.saturating_mul(3),
             // Everything with everything.
             "sets.contains" | "sets.equivalent" | "sets.intersects" => {
                 all + weight(0).saturating_mul(length(1)).saturating_mul(2)
