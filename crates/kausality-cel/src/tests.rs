@@ -124,6 +124,10 @@ fn faults_have_a_place_and_a_caret() {
             "duration('1x') == duration('1s')",
             "1:10: invalid duration argument\n | duration('1x') == duration('1s')\n | .........^",
         ),
+        (
+            "has(object.spec) && user.name == 'alice'",
+            "1:25: undefined field 'name'\n | has(object.spec) && user.name == 'alice'\n | ........................^",
+        ),
         ("user.name == ''", "1:5: undefined field 'name'\n | user.name == ''\n | ....^"),
     ] {
         assert_eq!(fault(source).to_string(), expected, "{source}");
