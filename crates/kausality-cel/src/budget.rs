@@ -15,6 +15,8 @@ pub(crate) struct Budget(Cell<u64>);
 
 /// How many bytes of text cost as much as one part.
 const BYTES: usize = 16;
+/// How much dearer it is to copy something than to look at it.
+const COPY: u64 = 3;
 
 impl Budget {
     pub(crate) fn new(most: u64) -> Self {
@@ -39,11 +41,14 @@ impl Budget {
         }
     }
 
+    /// Charges for a copy of a value: each part of it takes memory of its own, and is given back at the end.
+    pub(crate) fn charge_copy(&self, value: &dyn Val) -> Result<(), ExecutionError> {
+        self.charge(self.weigh(value).saturating_mul(COPY))
+    }
+
     /// Charges for all that a value is made of.
-    pub(crate) fn charge_for(&self, value: &dyn Val) -> Result<u64, ExecutionError> {
-        let weight = self.weigh(value);
-        self.charge(weight)?;
-        Ok(weight)
+    pub(crate) fn charge_for(&self, value: &dyn Val) -> Result<(), ExecutionError> {
+        self.charge(self.weigh(value))
     }
 
     /// How much a value is: one for each part of it and for some bytes of text. Not more than what is left is counted.

@@ -23,9 +23,9 @@ pub struct Limits {
 
 impl Limits {
     /// Of conditions of webhooks.
-    const CONDITIONS: Self = Self { source: 16 << 10, terms: 6_000, depth: 192, cost: 1_000_000 };
+    const CONDITIONS: Self = Self { source: 16 << 10, terms: 6_000, depth: 192, cost: 400_000 };
     /// Of policies.
-    const POLICIES: Self = Self { source: 4 << 10, terms: 2_000, depth: 128, cost: 250_000 };
+    const POLICIES: Self = Self { source: 4 << 10, terms: 2_000, depth: 128, cost: 200_000 };
 }
 
 /// What expressions may name, and of which type each is.

@@ -7,12 +7,16 @@
 //! Nothing is done before it is paid for. What is borrowed from the facts or the expression stays borrowed; copies are
 //! charged for.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use cel::ExecutionError;
 use cel::common::types::{CelBool, CelList, CelMap, CelMapKey, CelOptional};
 use cel::common::value::{CowVal, Val};
 
 use crate::budget::Budget;
 use crate::expression::Facts;
+use crate::library::regex::Pattern;
 use crate::node::{Node, Operator};
 use crate::object;
 
@@ -25,8 +29,10 @@ type Outcome<'s> = Result<CowVal<'s, 'static>, ExecutionError>;
 
 /// One evaluation of an expression.
 pub(crate) struct Evaluation<'f> {
-    pub(crate) facts: &'f dyn Facts,
+    facts: &'f dyn Facts,
     pub(crate) budget: Budget,
+    /// The last pattern that was no constant: one that is used in a loop is made once.
+    pattern: RefCell<Option<(String, Rc<Pattern>)>>,
 }
 
 /// The variables of loops, the innermost first.
@@ -43,7 +49,11 @@ enum Maybe<'s> {
     None,
 }
 
-impl Evaluation<'_> {
+impl<'f> Evaluation<'f> {
+    pub(crate) fn new(facts: &'f dyn Facts, cost: u64) -> Self {
+        Self { facts, budget: Budget::new(cost), pattern: RefCell::default() }
+    }
+
     /// A part that is true or false.
     pub(crate) fn condition<'s>(
         &'s self,
@@ -211,7 +221,7 @@ impl Evaluation<'_> {
     /// A copy of what is borrowed, for which is paid.
     fn own(&self, value: CowVal<'_, 'static>) -> Result<Box<dyn Val>, ExecutionError> {
         if let CowVal::Borrowed(value) = &value {
-            self.budget.charge_for(*value)?;
+            self.budget.charge_copy(*value)?;
         }
         Ok(value.into_owned())
     }

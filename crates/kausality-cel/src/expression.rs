@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cel::IdedExpr;
 use cel::common::ast::SourceInfo;
 
-use crate::budget::Budget;
 use crate::environment::{self, Environment};
 use crate::evaluate::Evaluation;
 use crate::fault::{Failure, Fault};
@@ -81,7 +80,7 @@ impl Expression {
     /// # Errors
     /// If that cannot be told: something is missing or of another type, or it would take too much to tell.
     pub fn holds(&self, facts: &dyn Facts) -> Result<bool, Failure> {
-        let evaluation = Evaluation { facts, budget: Budget::new(self.cost) };
+        let evaluation = Evaluation::new(facts, self.cost);
         // A function of a library that panics is a mistake of ours, and no reason to answer nobody any more.
         let held = catch_unwind(AssertUnwindSafe(|| evaluation.condition(&self.node, None)));
         if evaluation.budget.is_gone() {

@@ -119,13 +119,14 @@ fn faults_have_a_place_and_a_caret() {
             "'\u{e4}' == object.name && request.verb == ''",
             "1:30: undefined field 'verb'\n | '\u{e4}' == object.name && request.verb == ''\n | .............................^",
         ),
-        (
-            "'a'.matches('(')",
-            "1:13: illegal regex: unclosed group\n | 'a'.matches('(')\n | ............^",
-        ),
+        ("'a'.matches('(')", "1:13: illegal regex: unclosed group\n | 'a'.matches('(')\n | ............^"),
         (
             "duration('1x') == duration('1s')",
             "1:10: invalid duration argument\n | duration('1x') == duration('1s')\n | .........^",
+        ),
+        (
+            "has(object.spec) && user.name == 'alice'",
+            "1:25: undefined field 'name'\n | has(object.spec) && user.name == 'alice'\n | ........................^",
         ),
         ("user.name == ''", "1:5: undefined field 'name'\n | user.name == ''\n | ....^"),
     ] {

@@ -1,5 +1,6 @@
 //! Functions.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelOptional, CelString};
@@ -9,14 +10,15 @@ use cel::{Context, ExecutionError, IdedExpr, Value};
 use super::{Evaluation, Maybe, Outcome, Scope, no_overload, truth};
 use crate::budget;
 use crate::environment;
-use crate::library::{self, regex};
+use crate::library::{self, regex::Pattern};
 use crate::node::{self, Call, How, Node, Own};
 
 /// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
 const STEPS: u64 = 32;
-/// What it costs to make a pattern, and more for each byte of it.
+/// What it costs to make a pattern, and more for each byte and for each state of it.
 const MAKING: u64 = 1_000;
 const MAKING_BYTE: u64 = 50;
+const MAKING_STATE: u64 = 8;
 
 impl Evaluation<'_> {
     pub(super) fn call<'s>(&'s self, call: &'s Call, scope: Option<&'s Scope<'s>>) -> Outcome<'s> {
@@ -68,7 +70,9 @@ impl Evaluation<'_> {
         let made = |bytes: u64| budget::text(usize::try_from(bytes).unwrap_or(usize::MAX));
         match name {
             // Whatever the size of what they are about.
-            "type" | "dyn" | "optional.none" | "optional.of" | "optional.ofNonZeroValue" => 1,
+            "type" | "dyn" | "optional.none" => 1,
+            // A copy.
+            "optional.of" | "optional.ofNonZeroValue" => all.saturating_mul(3),
             // Everything with everything.
             "sets.contains" | "sets.equivalent" | "sets.intersects" => {
                 all + weight(0).saturating_mul(length(1)).saturating_mul(2)
@@ -176,6 +180,23 @@ impl Evaluation<'_> {
         }
     }
 
+    /// A pattern that is no constant.
+    fn made(&self, name: &str, pattern: &str) -> Result<Rc<Pattern>, ExecutionError> {
+        if let Some((known, made)) = &*self.pattern.borrow()
+            && known == pattern
+        {
+            return Ok(Rc::clone(made));
+        }
+        self.budget.charge(MAKING + pattern.len() as u64 * MAKING_BYTE)?;
+        let failed = |error| discreet(ExecutionError::function_error(name, error));
+        let made = Pattern::compile(pattern).map_err(failed)?;
+        // What it stands for may be far more than what it says.
+        self.budget.charge((made.states() as u64).saturating_mul(MAKING_STATE))?;
+        let made = Rc::new(made);
+        *self.pattern.borrow_mut() = Some((pattern.to_owned(), Rc::clone(&made)));
+        Ok(made)
+    }
+
     /// What is found of a pattern in a text.
     fn searched<'s>(
         &'s self,
@@ -195,8 +216,7 @@ impl Evaluation<'_> {
         let pattern = match &call.pattern {
             Some(pattern) => pattern,
             None => {
-                self.budget.charge(MAKING + with.len() as u64 * MAKING_BYTE)?;
-                made = regex::cached(with).map_err(failed)?;
+                made = self.made(&call.name, with)?;
                 &*made
             }
         };

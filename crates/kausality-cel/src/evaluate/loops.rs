@@ -91,7 +91,7 @@ impl Evaluation<'_> {
             let Some(map) = value.downcast_ref::<CelMap>() else {
                 return Err(no_overload("_{_}", [&*value]));
             };
-            self.budget.charge_for(map)?;
+            self.budget.charge_copy(map)?;
             for (key, value) in map.inner() {
                 let twice = twin(key).is_some_and(|twin| merged.contains_key(&twin));
                 if merged.insert(key.clone(), value.clone()).is_some() || twice {

@@ -133,8 +133,8 @@ impl Evaluation<'_> {
         };
         let none = || no_overload(name, [one, two]);
         // What is added is copied; and an error may hold both.
-        self.budget.charge_for(one)?;
-        self.budget.charge_for(two)?;
+        self.budget.charge_copy(one)?;
+        self.budget.charge_copy(two)?;
         let is_text = |value: &dyn Val| value.downcast_ref::<CelString>().is_some();
         if operator == Operator::Add
             && one.downcast_ref::<CelList>().is_some() != two.downcast_ref::<CelList>().is_some()

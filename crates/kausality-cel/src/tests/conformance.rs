@@ -15,7 +15,6 @@ use cel::common::value::Val;
 mod textproto;
 
 use super::*;
-use crate::budget::Budget;
 use crate::evaluate::Evaluation;
 use textproto::{Message, Value as Field};
 
@@ -174,7 +173,7 @@ fn evaluated(test: &Message, source: &str) -> Result<Box<dyn Val>, String> {
     let expression =
         Expression::of_any(source, &environment, !unchecked).map_err(|fault| fault.to_string())?;
     let facts = Bound(bound, Object::null());
-    let evaluation = Evaluation { facts: &facts, budget: Budget::new(1_000_000) };
+    let evaluation = Evaluation::new(&facts, 1_000_000);
     let value = evaluation.value(&expression.node, None).map_err(|error| error.to_string())?;
     Ok(value.into_owned())
 }

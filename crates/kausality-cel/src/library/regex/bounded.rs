@@ -65,6 +65,10 @@ impl Pattern {
         Ok(Self { regex, states: nfa.states().len(), translated })
     }
 
+    pub(crate) fn states(&self) -> usize {
+        self.states
+    }
+
     /// The most steps that a search may take.
     pub(crate) fn steps(&self, text: &str) -> u64 {
         (self.states as u64).saturating_mul(text.len() as u64)

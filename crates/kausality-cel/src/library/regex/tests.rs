@@ -1,5 +1,5 @@
 use super::super::tests::{fail, hold};
-use super::{KEPT, Pattern, cached};
+use super::Pattern;
 
 #[test]
 fn first_match() {
@@ -166,16 +166,4 @@ fn many_matches_are_given_up() {
     let error = pattern.find_all(&text, usize::MAX).unwrap_err();
     assert!(error.contains("give it a limit"), "{error}");
     assert_eq!(pattern.find_all(&text, 5).unwrap().len(), 5);
-}
-
-#[test]
-fn compiled_expressions_are_kept_within_bounds() {
-    for number in 0..3 * KEPT {
-        cached(&format!("a{{{number}}}")).unwrap();
-        cached("kept").unwrap();
-    }
-    super::COMPILED.with_borrow(|compiled| {
-        assert_eq!(compiled.len(), KEPT);
-        assert!(compiled.iter().any(|(pattern, _)| pattern == "kept"));
-    });
 }
