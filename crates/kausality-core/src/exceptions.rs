@@ -22,6 +22,8 @@ use rule::Rule;
 pub use rule::{PolicyFault, compile};
 use subjects::Key;
 
+use crate::review::{Text, UserInfo};
+
 /// A policy that has been compiled.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -30,6 +32,17 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// The place of a rule that lets changes by this user pass.
+    #[must_use]
+    pub fn permits(&self, username: &str, groups: &[String]) -> Option<usize> {
+        let user = UserInfo {
+            username: Text::from(username),
+            groups: Some(groups.iter().map(|group| Text::from(group.as_str())).collect()),
+            ..UserInfo::default()
+        };
+        self.rules.iter().position(|rule| rule.action == Action::Allow && rule.subjects.include(&user))
+    }
+
     /// Names the policy, as [`ApprovalPolicy::reference`] does.
     #[must_use]
     pub fn reference(&self) -> &str {

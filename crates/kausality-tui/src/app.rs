@@ -79,6 +79,8 @@ pub enum Action {
     Snooze,
     /// What was approved or rejected is taken back.
     Unapprove,
+    /// The like of it passes from now on, by a policy.
+    Except,
 }
 
 impl Action {
@@ -94,13 +96,14 @@ impl Action {
             Self::Unfreeze => "unfreeze the parent",
             Self::Snooze => "snooze the parent",
             Self::Unapprove => "take approvals and rejections back",
+            Self::Except => "except by policy",
         }
     }
 
     /// What must be said beside it, if anything.
     pub(crate) fn question(self) -> Option<&'static str> {
         match self {
-            Self::Reject | Self::Freeze => Some("Why?"),
+            Self::Reject | Self::Freeze | Self::Except => Some("Why?"),
             Self::Snooze => Some("For how long? (30m, 2h, 1d)"),
             _ => None,
         }

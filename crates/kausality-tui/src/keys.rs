@@ -23,6 +23,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("A", "approve: choose how long it lasts"),
     ("r", "reject, with a reason"),
     ("u", "take approvals and rejections back"),
+    ("e", "except: a policy lets the like of it pass"),
     ("f  F", "freeze the parent; unfreeze it"),
     ("s", "snooze the parent: no reports for a while"),
     ("?", "this page"),
@@ -85,6 +86,7 @@ impl App {
             KeyCode::Char('r') => self.ask(Action::Reject),
             KeyCode::Char('f') => self.ask(Action::Freeze),
             KeyCode::Char('s') => self.ask(Action::Snooze),
+            KeyCode::Char('e') => self.ask(Action::Except),
             _ => {}
         }
         None

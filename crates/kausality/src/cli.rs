@@ -14,6 +14,7 @@ use crate::{
     diff::Diff,
     doctor::Doctor,
     drifts::Drifts,
+    except::Except,
     freeze::{Freeze, Unfreeze},
     install::Install,
     output::program,
@@ -51,6 +52,7 @@ enum Command {
     Approve(Box<Approve>),
     Reject(Box<Reject>),
     Unapprove(Box<Unapprove>),
+    Except(Box<Except>),
     Freeze(Box<Freeze>),
     Unfreeze(Box<Unfreeze>),
     Snooze(Box<Snooze>),
@@ -97,6 +99,7 @@ impl Cli {
             | Command::Approve(_)
             | Command::Reject(_)
             | Command::Unapprove(_)
+            | Command::Except(_)
             | Command::Freeze(_)
             | Command::Unfreeze(_)
             | Command::Snooze(_)
@@ -123,6 +126,7 @@ impl Cli {
             Command::Approve(approve) => approve.run(),
             Command::Reject(reject) => reject.run(),
             Command::Unapprove(unapprove) => unapprove.run(),
+            Command::Except(except) => except.run(),
             Command::Freeze(freeze) => freeze.run(),
             Command::Unfreeze(unfreeze) => unfreeze.run(),
             Command::Snooze(snooze) => snooze.run(),

@@ -12,6 +12,7 @@ pub mod diff;
 pub mod doctor;
 pub mod drifts;
 pub mod embedded;
+pub mod except;
 pub mod freeze;
 pub mod install;
 mod ledger;

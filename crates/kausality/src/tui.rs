@@ -169,5 +169,6 @@ fn words(deed: &Deed) -> Vec<&str> {
         Action::Unfreeze => vec!["unfreeze"],
         Action::Snooze => vec!["snooze", "--for", text],
         Action::Unapprove => vec!["unapprove"],
+        Action::Except => vec!["except", "--reason", text],
     }
 }

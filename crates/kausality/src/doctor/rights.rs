@@ -83,17 +83,20 @@ pub(super) fn needed(namespace: &str, named: &BTreeSet<Resource>, mutating: &See
     let registered = resources(mutating).filter(|(group, _, plural)| !is_secret(group, plural));
     let registered = registered.map(|(group, _, plural)| (group.to_owned(), plural.to_owned()));
     let kinds: BTreeSet<Resource> = named.iter().cloned().chain(registered).collect();
-    let policies = object("kausality.io", "kausalities", Role::Of(WEBHOOK));
+    let policies = ["kausalities", "approvalpolicies", "clusterapprovalpolicies"]
+        .map(|plural| object("kausality.io", plural, Role::Of(WEBHOOK)));
     let secret = Object { name: SECRET.to_owned(), ..here(namespace, "", "secrets", WEBHOOK) };
     let mut all: Vec<(Object, &[&'static str])> = vec![
         (object("", "namespaces", Role::Of(WEBHOOK)), &OF_READERS),
-        (policies.clone(), &OF_READERS),
-        (Object { subresource: "status".to_owned(), ..policies }, &["patch"]),
         (object("kausality.io", "drifts", Role::Of(WEBHOOK)), &OF_THE_LEDGER),
         (object("kausality.io", "clusterdrifts", Role::Of(WEBHOOK)), &OF_THE_LEDGER),
         (object("events.k8s.io", "events", Role::Of(WEBHOOK)), &["create", "patch"]),
         (secret, &OF_READERS),
     ];
+    for policies in policies {
+        all.push((policies.clone(), &OF_READERS));
+        all.push((Object { subresource: "status".to_owned(), ..policies }, &["patch"]));
+    }
     all.extend(kinds.iter().map(|(group, plural)| (object(group, plural, Role::Policies), &OF_KINDS[..])));
     each(all)
 }

@@ -48,6 +48,45 @@ async fn embedded() -> Embedded {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_excepted_passes_again_and_again() {
+    let embedded = embedded().await;
+    let (stage, set, id) = drifted(&embedded).await;
+    let id = id.as_str();
+    let said = stage.run(&["except", id, "-n", "park", "--reason", "known"]);
+    assert!(said.code == 1 && said.err.contains("there is nobody to ask: say --yes"), "{said:?}");
+    assert!(
+        said.err.contains("kind: ApprovalPolicy") && said.err.contains("# There is no other drift"),
+        "{said:?}"
+    );
+    let said = stage.run(&["except", id, "-n", "park", "--cel", "object.spec.replica <", "--yes"]);
+    assert!(said.code == 1 && said.err.contains("spec.rules[0].match.cel: 1:"), "{said:?}");
+
+    let said = stage.run(&["except", id, "-n", "park", "--reason", "known", "--yes"]);
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (0, "approvalpolicy.kausality.io/exceptions created, with 1 rule\n")
+    );
+    let correction = async || {
+        eventually(PATIENCE, "the correction", async || (replicas(&stage, &set).await == 3).then_some(()))
+            .await
+            .unwrap();
+    };
+    correction().await;
+    stage.patch(&format!("{SETS}/{set}"), &json!({"spec": {"replicas": 7}})).await;
+    correction().await;
+    let said = stage.run(&["trace", &format!("rs/{set}"), "-n", "park"]);
+    assert!(said.out.contains("ApprovalPolicy/park/exceptions") && said.out.contains("known"), "{said:?}");
+
+    let said = stage.run(&["except", id, "-n", "park", "--yes"]);
+    assert_eq!(said.out, "approvalpolicy.kausality.io/exceptions has such a rule already\n", "{said:?}");
+    let said = stage.run(&["except", id, "-n", "park", "--any-name", "--dry-run", "-o", "json"]);
+    let policy: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&policy["spec"]["rules"][1]["name"], said.code), (&json!("*"), 0));
+    let stored = stage.get("/apis/kausality.io/v1alpha1/namespaces/park/approvalpolicies/exceptions").await;
+    assert_eq!(stored["spec"]["rules"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_approved_passes_and_the_trace_says_who_did_it() {
     let embedded = embedded().await;
     let (stage, set, id) = drifted(&embedded).await;
