@@ -143,6 +143,7 @@ async fn the_page_about_the_commands_can_be_followed() {
         "own",
         "diff",
         "plan",
+        "policy",
         "install",
         "uninstall",
         "webhook",

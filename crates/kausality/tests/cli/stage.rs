@@ -141,7 +141,7 @@ impl Stage {
                     all.iter().filter(|one| !one["name"].as_str().unwrap_or_default().contains('/')).count()
                 });
             }
-            (served == 6).then_some(())
+            (served == 3 + kausality_api::crd::all().len()).then_some(())
         })
         .await
         .unwrap();
