@@ -87,7 +87,7 @@ impl Cluster {
             && !review.request.is_dry_run()
             && let Some(key) = ledger::key(&review, summary, &settings)
         {
-            let (cluster, approval) = (self.clone(), approval.clone());
+            let cluster = self.clone();
             tokio::spawn(async move { cluster.ledger.close(&key, &approval).await });
         }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
@@ -131,11 +131,12 @@ fn used_up(decision: &Decision) -> Option<&Approval> {
     })
 }
 
-/// The approval that lets a drift pass.
-fn approval(decision: &Decision) -> Option<&Approval> {
+/// The approval that lets a drift pass; a rule of a policy stands for one.
+fn approval(decision: &Decision) -> Option<Approval> {
     match &decision.resolution {
-        Resolution::Approved(used) => Some(&used.approval),
-        Resolution::Excepted(Exception::Used(approval)) => Some(approval),
+        Resolution::Approved(used) => Some(used.approval.clone()),
+        Resolution::Excepted(Exception::Used(approval)) => Some(Approval::clone(approval)),
+        Resolution::Ruled(ruled) => Some(ruled.approval()),
         _ => None,
     }
 }

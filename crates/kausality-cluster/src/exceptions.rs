@@ -208,8 +208,15 @@ impl Book<'_> {
     fn publish(&self) {
         let source = &self.cluster.exceptions;
         let held = source.held();
-        let compiled = held.iter().filter_map(|held| held.compiled.as_ref().ok());
-        self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(compiled)));
+        let compiled: Vec<Compiled> = held
+            .iter()
+            .filter_map(|held| match (&held.compiled, &held.policy) {
+                (Ok(compiled), _) => Some(compiled.clone()),
+                (Err(_), Some(policy)) => Some(exceptions::prohibitions(policy)),
+                (Err(_), None) => None,
+            })
+            .collect();
+        self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(&compiled)));
         source.changed.notify_one();
     }
 }

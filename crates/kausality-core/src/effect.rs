@@ -31,12 +31,7 @@ pub(crate) fn record_use(parent: &Summary, child: &ObjectId, ruled: &Ruled) -> O
         kind: child.kind.clone(),
         name: child.name.clone(),
         generation: parent.generation,
-        mode: ruled.mode,
-        diff: None,
-        fields: Vec::new(),
-        expires: None,
-        by: Some(format!("{} rules[{}]", ruled.policy, ruled.rule)),
-        reason: ruled.reason.clone(),
+        ..ruled.approval()
     };
     Some(spend(parent, approval, EXCEPTED, Some(record)))
 }

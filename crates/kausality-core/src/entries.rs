@@ -27,6 +27,17 @@ impl Changed for Change<'_> {
     }
 }
 
+impl Change<'_> {
+    /// Whether anything that changes lies in these fields, or around them.
+    pub(crate) fn touches(&self, fields: &[String]) -> bool {
+        let around = |path: &str| fields.iter().any(|field| is_below(field, path));
+        self.diff().changes.iter().any(|change| {
+            let path = change.path.to_string();
+            around(&path) || all_within(std::iter::once(path), fields)
+        })
+    }
+}
+
 impl Changed for DriftSpec {
     fn hash(&self) -> String {
         self.diff.clone()
@@ -39,12 +50,12 @@ impl Changed for DriftSpec {
 }
 
 fn all_within(mut paths: impl Iterator<Item = String>, fields: &[String]) -> bool {
-    paths.all(|path| {
-        fields.iter().any(|field| {
-            path.strip_prefix(field.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        })
-    })
+    paths.all(|path| fields.iter().any(|field| is_below(&path, field)))
+}
+
+/// Whether a path is another, or lies below it.
+fn is_below(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// What entries are held against: a change of a child, and its parent as it is now.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use kausality_api::{
-    approval::ApprovalMode,
+    approval::{Approval, ApprovalMode},
     exception::{Action, ApprovalPolicy, RuleCause},
 };
 
@@ -19,7 +19,7 @@ pub(crate) use asked::{Asked, Known};
 pub use judge::{Held, Judgement, Match, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
-pub use rule::{PolicyFault, compile};
+pub use rule::{PolicyFault, compile, prohibitions};
 use subjects::Key;
 
 use crate::review::{Text, UserInfo};
@@ -67,6 +67,25 @@ pub struct Ruled {
     pub dry_run: bool,
     /// What names it in the record on the parent, while it stays as it is.
     pub(crate) mark: String,
+}
+
+impl Ruled {
+    /// The approval that the rule stands for.
+    #[must_use]
+    pub fn approval(&self) -> Approval {
+        Approval {
+            api_version: ANY.to_owned(),
+            kind: ANY.to_owned(),
+            name: ANY.to_owned(),
+            generation: None,
+            mode: self.mode,
+            diff: None,
+            fields: Vec::new(),
+            expires: None,
+            by: Some(format!("{} rules[{}]", self.policy, self.rule)),
+            reason: self.reason.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Ruled {

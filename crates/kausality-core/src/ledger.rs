@@ -155,7 +155,7 @@ pub enum ParentNow<'a> {
 /// Why an open entry is over, if it is. `child_gone`: the child is known to be gone.
 #[must_use]
 pub fn resolution(
-    spec: &DriftSpec,
+    Entry { spec, status, .. }: &Entry,
     parent: &ParentNow<'_>,
     child_gone: bool,
     now: Timestamp,
@@ -172,7 +172,12 @@ pub fn resolution(
         let message = "the parent's intent has changed: it is no drift any more".to_owned();
         return over(ResolutionReason::ParentChanged, None, message);
     }
-    if let Some(approval) = Standing::of(spec, parent, now).approval() {
+    // What a rule of a policy denied passes no approval. If it does one day, that is seen then.
+    let by_rule = status.state == DriftState::Rejected
+        && status.decision.as_ref().is_none_or(|decision| decision.action != "reject");
+    if let Some(approval) = Standing::of(spec, parent, now).approval()
+        && !by_rule
+    {
         return Some(passed(approval, now).0);
     }
     // What was to be created was never there.

@@ -12,7 +12,9 @@ fn main() -> ExitCode {
         if is_unread(&error) {
             return ExitCode::SUCCESS;
         }
-        anstream::eprintln!("error: {}", plain(&format!("{error:#}")));
+        // What is shown with its place has several lines.
+        let lines: Vec<String> = format!("{error:#}").lines().map(|line| plain(line).into_owned()).collect();
+        anstream::eprintln!("error: {}", lines.join("\n"));
         ExitCode::from(cli.failure())
     })
 }

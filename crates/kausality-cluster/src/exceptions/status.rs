@@ -93,7 +93,7 @@ fn compiled(held: &Held) -> Finding {
         Ok(_) => (true, "Compiled", "all rules hold".to_owned()),
         Err(faults) => {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            (false, "Invalid", format!("no rule holds: {}", faults.join("\n")))
+            (false, "Invalid", format!("no rule that allows holds: {}", faults.join("\n")))
         }
     };
     Finding { kind: "Compiled", holds, reason, message: kausality_api::text::shorten(&message, MAX_MESSAGE) }

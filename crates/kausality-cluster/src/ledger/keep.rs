@@ -178,7 +178,7 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     }
     let now = moment(&cluster.clock);
     let glanced = seen.as_deref().map(ParentNow::Here);
-    let over = |parent: &ParentNow<'_>, child_gone| ledger::resolution(&entry.spec, parent, child_gone, now);
+    let over = |parent: &ParentNow<'_>, child_gone| ledger::resolution(entry, parent, child_gone, now);
     // What a watch shows may be older than the entry: before anything is closed, the API server is asked.
     let suspects = glanced.as_ref().is_none_or(|parent| over(parent, false).is_some());
     let told = seen.as_deref().and_then(|parent| news(entry, parent, now));

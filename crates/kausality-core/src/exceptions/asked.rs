@@ -110,8 +110,17 @@ impl Asked<'_> {
         if let Some(expiry) = rule.expiry.filter(|expiry| self.now >= *expiry) {
             return Err(format!("expired at {expiry}"));
         }
-        if !rule.fields.is_empty() && !self.change.is_within(&rule.fields) {
-            return Err(format!("is for changes of {} only", rule.fields.join(", ")));
+        // What permits is for changes of these fields and no others; what restrains, for any that touches one of them.
+        let named = rule.fields.join(", ");
+        match rule.action {
+            _ if rule.fields.is_empty() => {}
+            Action::Allow if !self.change.is_within(&rule.fields) => {
+                return Err(format!("is for changes of {named} only"));
+            }
+            Action::Deny if !self.change.touches(&rule.fields) => {
+                return Err(format!("is for changes of {named}"));
+            }
+            Action::Allow | Action::Deny => {}
         }
         if let Some(regexp) = &rule.regexp
             && !self.change.wanted().is_some_and(|wanted| regexp.is_match(&wanted))

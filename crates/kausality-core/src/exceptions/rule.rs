@@ -114,6 +114,20 @@ pub fn compile(policy: &ApprovalPolicy) -> Result<Compiled, Vec<PolicyFault>> {
     }
 }
 
+/// The rules of a policy that deny, as far as they are valid: what is wrong beside them must not lift a prohibition.
+#[must_use]
+pub fn prohibitions(policy: &ApprovalPolicy) -> Compiled {
+    let reference = policy.reference();
+    let rules = policy.spec.rules.iter().enumerate().take(MAX_RULES);
+    let rules = rules.filter(|(_, rule)| rule.action == Action::Deny).filter_map(|(place, rule)| {
+        let mut faults = Faults::default();
+        let at = format!("spec.rules[{place}]");
+        let compiled = one(policy, &reference, place, rule, &at, &mut faults);
+        compiled.filter(|_| faults.0.is_empty()).map(Arc::new)
+    });
+    Compiled { rules: rules.collect(), reference }
+}
+
 #[derive(Default)]
 struct Faults(Vec<PolicyFault>);
 
@@ -266,9 +280,10 @@ fn pattern(source: &str) -> Result<Regex, String> {
     built(source).and_then(|_| built(&format!(r"\A(?:{source})\z"))).map_err(|error| error.to_string())
 }
 
-/// Names a rule while it stays as it is.
+/// Names a rule while what it is about stays as it is: who corrects its reason does not arm it again.
 fn mark(reference: &str, rule: &PolicyRule) -> String {
-    let text = serde_json::to_vec(rule).unwrap_or_default();
+    let rule = PolicyRule { reason: None, expiry: None, dry_run: false, ..rule.clone() };
+    let text = serde_json::to_vec(&rule).unwrap_or_default();
     let digest: String = Sha256::digest(&text).iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     format!("{reference}#{digest}")
 }

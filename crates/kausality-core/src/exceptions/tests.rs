@@ -104,3 +104,31 @@ fn rules_that_contradict_each_other_are_a_fault() {
     assert!(compile(&policy("", &json!([rule("deny", "a"), rule("deny", "b")]))).is_ok());
     assert!(compile(&policy("", &json!([]))).is_err());
 }
+
+#[test]
+fn what_is_wrong_with_a_rule_does_not_lift_what_another_denies() {
+    let rule = |action: &str, cel: &str| {
+        json!({"action": action, "apiVersion": "v1", "kind": "Pod", "subjects": [{"kind": "User", "name": "a"}],
+            "match": {"cel": cel}})
+    };
+    let broken = policy(
+        "",
+        &json!([rule("allow", "true"), rule("deny", "true"), rule("deny", "tru"), rule("allow", "1")]),
+    );
+    assert_eq!(compile(&broken).unwrap_err().len(), 2);
+    let kept = prohibitions(&broken);
+    let places: Vec<usize> = kept.rules.iter().map(|rule| rule.ruled().rule).collect();
+    assert_eq!(places, [1]);
+}
+
+#[test]
+fn who_corrects_a_reason_does_not_arm_a_rule_again() {
+    let mark = |says: Value| {
+        let mut rule = json!({"apiVersion": "v1", "kind": "Pod", "subjects": [{"kind": "User", "name": "a"}], "mode": "once"});
+        says.as_object().unwrap().iter().for_each(|(key, value)| rule[key] = value.clone());
+        compile(&policy("", &json!([rule]))).unwrap().rules[0].ruled().mark
+    };
+    let first = mark(json!({}));
+    assert_eq!(first, mark(json!({"reason": "known", "expiry": "2030-01-01T00:00:00Z"})));
+    assert_ne!(first, mark(json!({"name": "web"})));
+}

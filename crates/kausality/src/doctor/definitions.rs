@@ -54,12 +54,27 @@ fn compare(name: &str, wanted: &Value, found: &Value, findings: &mut Findings) {
             Some(found) if found["served"] != true => {
                 findings.fail(format!("version {version} of {name} is not served"), APPLY);
             }
-            Some(found) if found["schema"] != wanted["schema"] => findings.warn(
+            Some(found) if !same(&found["schema"], &wanted["schema"]) => findings.warn(
                 format!("{name} is not the definition that this version of Kausality comes with"),
                 format!("{APPLY}; or use a `kausality` of the version that is installed"),
             ),
             Some(_) => {}
         }
+    }
+}
+
+/// Whether two documents say the same. Who reads and writes numbers may make 0.0 of 0.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => one == other,
     }
 }
 
@@ -99,5 +114,13 @@ mod tests {
         assert_eq!(judge(&absent).outcome(), Outcome::Failed);
         let hidden: Vec<Seen> = names().iter().map(|_| Seen::Hidden("forbidden".to_owned())).collect();
         assert_eq!(judge(&hidden).outcome(), Outcome::Skipped);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_what_they_are() {
+        let of = |minimum: Value| json!({"properties": {"a": {"minimum": minimum, "enum": ["x"]}}});
+        assert!(same(&of(json!(0)), &of(json!(0.0))));
+        assert!(!same(&of(json!(0)), &of(json!(1))));
+        assert!(!same(&of(json!(0)), &json!({"properties": {}})));
     }
 }

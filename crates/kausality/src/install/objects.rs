@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use kausality_cluster::Kinds;
+use kausality_cluster::{Kinds, UnknownKind};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, ValidationDirective},
@@ -70,16 +70,19 @@ impl Objects {
     /// The object of a manifest as it is, if it is there. Only its kind, name and namespace are looked at.
     pub(crate) async fn get(&self, manifest: &Value) -> Result<Option<Value>> {
         let what = || format!("cannot read {}", name(manifest));
-        let api = self.api(manifest).await.with_context(what)?;
-        let found = in_time(api.get_opt(text(manifest, "/metadata/name"))).await;
-        let found = explained(found).with_context(what)?;
+        let Some(api) = served(self.api(manifest).await).with_context(what)? else { return Ok(None) };
+        let found = match in_time(api.get_opt(text(manifest, "/metadata/name"))).await {
+            // Its kind has gone since.
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            found => explained(found).with_context(what)?,
+        };
         Ok(found.map(serde_json::to_value).transpose()?)
     }
 
     /// Deletes the object of a manifest; false if it is not there.
     pub(crate) async fn delete(&self, manifest: &Value) -> Result<bool> {
         let what = || format!("cannot delete {}", name(manifest));
-        let api = self.api(manifest).await.with_context(what)?;
+        let Some(api) = served(self.api(manifest).await).with_context(what)? else { return Ok(false) };
         let parameters = DeleteParams::background();
         match in_time(api.delete(text(manifest, "/metadata/name"), &parameters)).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
@@ -155,5 +158,14 @@ fn explained<T>(answer: Result<T, kube::Error>) -> Result<T> {
         ),
         Err(kube::Error::Api(status)) => bail!("{}", status.message),
         Err(error) => Err(error).context("no answer: is the cluster reachable, the kubeconfig right?"),
+    }
+}
+
+/// How objects are reached; nothing, where their kind is not served, so that there are none.
+fn served(api: Result<Api<DynamicObject>>) -> Result<Option<Api<DynamicObject>>> {
+    match api {
+        Ok(api) => Ok(Some(api)),
+        Err(error) if matches!(error.downcast_ref(), Some(UnknownKind::NotServed(_))) => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -1,5 +1,6 @@
 //! `kausality install` and `kausality uninstall`.
 
+use kausality_api::crd;
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -45,14 +46,13 @@ async fn it_is_what_the_chart_makes() {
             "{output}"
         );
         let kinds: Vec<&str> = ours.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-        let [definitions @ .., last] = &kinds[..4] else { panic!("{kinds:?}") };
+        let [definitions @ .., last] = &kinds[..=crd::all().len()] else { panic!("{kinds:?}") };
         assert!(definitions.iter().all(|kind| *kind == "CustomResourceDefinition"), "{output}: {kinds:?}");
         assert_eq!(*last, "Namespace", "{output}");
     }
     let only = printed(None, &["--crds-only"]);
-    let files = ["clusterdrifts", "drifts", "kausalities"]
-        .map(|name| read(&format!("deploy/crds/kausality.io_{name}.yaml")));
-    let expected: Vec<Value> = files.iter().flat_map(|file| objects(file)).collect();
+    let files = crd::all().into_iter().map(|(file, _)| read(&format!("deploy/crds/{file}")));
+    let expected: Vec<Value> = files.flat_map(|file| objects(&file)).collect();
     assert_eq!(only, expected);
 }
 

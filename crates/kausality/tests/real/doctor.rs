@@ -188,8 +188,10 @@ async fn a_missing_rule_is_named() {
         "alice",
         &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "kausality-webhook"}, "rules": [
-            {"apiGroups": ["", "kausality.io"], "resources": ["namespaces", "kausalities"], "verbs": ["get", "list", "watch"]},
-            {"apiGroups": ["kausality.io"], "resources": ["kausalities/status"], "verbs": ["patch"]},
+            {"apiGroups": ["", "kausality.io"], "resources": ["namespaces", "kausalities", "approvalpolicies", "clusterapprovalpolicies"],
+                "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["kausality.io"], "resources": ["kausalities/status", "approvalpolicies/status", "clusterapprovalpolicies/status"],
+                "verbs": ["patch"]},
             {"apiGroups": ["kausality.io"], "resources": ["drifts", "clusterdrifts"], "verbs": ["create", "get", "list", "watch", "patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kausality-webhook-tls"], "verbs": ["get", "list", "watch"]},
