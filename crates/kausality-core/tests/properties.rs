@@ -44,7 +44,7 @@ fn samples_are_about_what_matters() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut note = |what: String| *seen.entry(what).or_default() += 1;
     let samples = sample();
-    for _ in 0..2000 {
+    for _ in 0..4000 {
         let sample = samples.new_tree(&mut runner).unwrap().current();
         let decision = sample.decide();
         note(format!("class {}", decision.class));
@@ -264,7 +264,8 @@ proptest! {
         let sample = sample.without_enforcement();
         let decision = sample.decide();
         prop_assert_ne!(decision.mode, Some(Mode::Enforce));
-        let ordered = [FREEZE, REJECTIONS].iter().any(|key| sample.on_parent(key).is_some());
+        let by_rule = matches!(decision.resolution, Resolution::Denied(_));
+        let ordered = by_rule || [FREEZE, REJECTIONS].iter().any(|key| sample.on_parent(key).is_some());
         prop_assert!(!denied(&decision) || ordered && is_order(&decision), "{:?}", decision.verdict);
     }
 

@@ -113,7 +113,7 @@ fn what_is_wrong_with_a_rule_does_not_lift_what_another_denies() {
     };
     let broken = policy(
         "",
-        &json!([rule("allow", "true"), rule("deny", "true"), rule("deny", "tru"), rule("allow", "1")]),
+        &json!([rule("allow", "1 == 1"), rule("deny", "true"), rule("deny", "tru"), rule("allow", "1")]),
     );
     assert_eq!(compile(&broken).unwrap_err().len(), 2);
     let kept = prohibitions(&broken);
