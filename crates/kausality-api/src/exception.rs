@@ -29,6 +29,15 @@ impl PolicyKind {
         }
     }
 
+    /// Names a policy of this kind, for people and in traces.
+    #[must_use]
+    pub fn reference(self, namespace: &str, name: &str) -> String {
+        match self {
+            Self::ApprovalPolicy => format!("ApprovalPolicy/{namespace}/{name}"),
+            Self::ClusterApprovalPolicy => format!("ClusterApprovalPolicy/{name}"),
+        }
+    }
+
     /// Its plural name.
     #[must_use]
     pub fn plural(self) -> &'static str {
@@ -57,11 +66,7 @@ impl ApprovalPolicy {
     /// Names it: `ApprovalPolicy/namespace/name` or `ClusterApprovalPolicy/name`.
     #[must_use]
     pub fn reference(&self) -> String {
-        let Metadata { namespace, name } = &self.metadata;
-        match self.kind {
-            PolicyKind::ApprovalPolicy => format!("ApprovalPolicy/{namespace}/{name}"),
-            PolicyKind::ClusterApprovalPolicy => format!("ClusterApprovalPolicy/{name}"),
-        }
+        self.kind.reference(&self.metadata.namespace, &self.metadata.name)
     }
 }
 
@@ -168,6 +173,16 @@ pub enum RuleOperation {
 }
 
 impl RuleOperation {
+    /// What the API server calls so; whatever else it calls changes an object.
+    #[must_use]
+    pub fn of(operation: &str) -> Self {
+        match operation {
+            "CREATE" => Self::Create,
+            "DELETE" => Self::Delete,
+            _ => Self::Update,
+        }
+    }
+
     /// The word that the API server uses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -190,6 +205,21 @@ pub struct Subject {
     /// Of a service account: by default the policy's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+}
+
+impl Subject {
+    /// The user of this name, who may be a service account.
+    #[must_use]
+    pub fn of_user(name: &str) -> Self {
+        match name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+            Some((namespace, name)) => Self {
+                kind: SubjectKind::ServiceAccount,
+                name: name.to_owned(),
+                namespace: Some(namespace.to_owned()),
+            },
+            None => Self { kind: SubjectKind::User, name: name.to_owned(), namespace: None },
+        }
+    }
 }
 
 /// What somebody is.

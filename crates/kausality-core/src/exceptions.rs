@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use kausality_api::{
     approval::{Approval, ApprovalMode},
-    exception::{Action, ApprovalPolicy, RuleCause},
+    exception::{Action, RuleCause},
 };
 
 mod asked;
@@ -43,7 +43,7 @@ impl Compiled {
         self.rules.iter().position(|rule| rule.action == Action::Allow && rule.subjects.include(&user))
     }
 
-    /// Names the policy, as [`ApprovalPolicy::reference`] does.
+    /// Names the policy, as [`ApprovalPolicy::reference`](kausality_api::exception::ApprovalPolicy::reference) does.
     #[must_use]
     pub fn reference(&self) -> &str {
         &self.reference
@@ -224,14 +224,6 @@ impl Findings {
             self.ruled = Some(ruled);
         }
     }
-}
-
-/// Whether a policy makes sense, without keeping it.
-///
-/// # Errors
-/// All that is wrong with it.
-pub fn check(policy: &ApprovalPolicy) -> Result<(), Vec<PolicyFault>> {
-    compile(policy).map(drop)
 }
 
 #[cfg(test)]

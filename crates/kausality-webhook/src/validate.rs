@@ -40,7 +40,7 @@ pub(crate) fn answer(review: &Bytes) -> Response {
     };
     let mut response = json!({"uid": request.uid, "allowed": true});
     if let Some(fault) = fault(request.object, &request.user) {
-        let message = format!("the policy cannot be understood: {fault}");
+        let message = format!("the policy is refused: {fault}");
         response["allowed"] = false.into();
         response["status"] = json!({"code": 422, "reason": "Invalid", "message": message});
     }

@@ -38,7 +38,7 @@ mod together;
 
 pub(crate) use account::{Account, Change, Covered};
 pub(crate) use choice::Choice;
-pub(crate) use confirm::confirmed;
+pub(crate) use confirm::{agreed, confirmed};
 pub(crate) use parents::{ParentChange, Parents};
 pub(crate) use together::{Deed, Done, Needs, act_on_drifts};
 

@@ -1,7 +1,7 @@
 //! `kausality except`: makes rules of drifts, so that nobody is asked again.
 
 use std::{
-    io::{BufRead, IsTerminal, Write},
+    io::{IsTerminal, Write},
     process::ExitCode,
 };
 
@@ -22,7 +22,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    act::{Acting, Choice, DryRun, Editor},
+    act::{Acting, Choice, DryRun, Editor, agreed},
     approve::{ModeArgument, reason},
     connect::Connection,
     ledger::{Entry, Scope, refused, within},
@@ -142,12 +142,11 @@ impl Except {
             }
         }
         let plan = self.plan(&home, rules).await?;
-        let compiled = compiled(&plan.policy)?;
+        compiled(&plan.policy)?;
         if plan.added.is_empty() {
             self.tell(&plan.policy, "has such a rule already")?;
             return Ok(ExitCode::SUCCESS);
         }
-        drop(compiled);
         let past = self.past(&editor, &home, &plan, &entries).await?;
         if !self.agreed(&plan, &past)? {
             anstream::eprintln!("Nothing was written.");
@@ -241,11 +240,7 @@ impl Except {
         if !std::io::stdin().is_terminal() {
             bail!("a policy outlasts the drift, and there is nobody to ask: say --yes");
         }
-        anstream::eprint!("Write it? [y/N] ");
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        agreed("Write it?")
     }
 
     async fn write(&self, home: &Home, plan: &Plan) -> Result<String> {

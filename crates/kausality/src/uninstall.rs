@@ -1,7 +1,7 @@
 //! `kausality uninstall`: what `kausality install` made goes, and what the controller made.
 
 use std::{
-    io::{BufRead, IsTerminal, Write},
+    io::{IsTerminal, Write},
     process::ExitCode,
     time::Duration,
 };
@@ -16,6 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
+    act::agreed,
     connect::Connection,
     install::{
         bundle::{Bundle, NAMESPACE},
@@ -114,11 +115,7 @@ impl Uninstall {
             );
         }
         let policies = policies(objects).await?;
-        anstream::eprint!("Delete the definition of policies too, and with it {policies} policies? [y/N] ");
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        agreed(&format!("Delete the definition of policies too, and with it {policies} policies?"))
     }
 }
 

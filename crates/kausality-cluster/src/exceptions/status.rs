@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kausality_api::{
-    exception::PolicyKind,
-    status::{ApprovalPolicyStatus, Condition, RuleStatus},
-};
+use kausality_api::status::{ApprovalPolicyStatus, Condition, RuleStatus};
 
 use super::Held;
 use crate::events::{Events, Notice};
@@ -42,10 +39,7 @@ impl Sightings {
 
 impl Held {
     pub(super) fn reference(&self) -> String {
-        match self.kind {
-            PolicyKind::ApprovalPolicy => format!("ApprovalPolicy/{}/{}", self.namespace, self.name),
-            PolicyKind::ClusterApprovalPolicy => format!("ClusterApprovalPolicy/{}", self.name),
-        }
+        self.kind.reference(&self.namespace, &self.name)
     }
 }
 

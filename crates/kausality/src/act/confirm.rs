@@ -28,7 +28,12 @@ pub(crate) fn confirmed(deeds: &[String], yes: bool) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("{} are more than one, and there is nobody to ask: say --yes", count(deeds.len(), "object"));
     }
-    anstream::eprint!("Do it? [y/N] ");
+    agreed("Do it?")
+}
+
+/// Asks a question, and whether the answer is yes.
+pub(crate) fn agreed(question: &str) -> Result<bool> {
+    anstream::eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

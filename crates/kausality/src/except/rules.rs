@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kausality_api::{
     approval::ApprovalMode,
     drift::DriftSpec,
-    exception::{Action, Matching, PolicyRule, RuleCause, RuleOperation, Subject, SubjectKind},
+    exception::{Action, Matching, PolicyRule, RuleCause, RuleOperation, Subject},
 };
 
 /// What the rules should be like.
@@ -26,11 +26,7 @@ impl Wish<'_> {
         if user.is_empty() || user.contains('*') {
             return Err("no rule can name who caused it".to_owned());
         }
-        let operation = match drift.request.operation.as_str() {
-            "CREATE" => RuleOperation::Create,
-            "DELETE" => RuleOperation::Delete,
-            _ => RuleOperation::Update,
-        };
+        let operation = RuleOperation::of(&drift.request.operation);
         let namespace = Some(drift.child.namespace.clone()).filter(|it| self.cluster && !it.is_empty());
         Ok(PolicyRule {
             action: Action::Allow,
@@ -39,7 +35,7 @@ impl Wish<'_> {
             kind: drift.child.kind.clone(),
             namespace,
             name: if self.any_name { "*".to_owned() } else { drift.child.name.clone() },
-            subjects: vec![subject(user)],
+            subjects: vec![Subject::of_user(user)],
             except_subjects: Vec::new(),
             operations: vec![operation],
             prereqs: None,
@@ -62,17 +58,6 @@ impl Wish<'_> {
         };
         let matching = Matching { cel: self.cel.map(ToOwned::to_owned), regexp: None, fields };
         Ok((matching != Matching::default()).then_some(matching))
-    }
-}
-
-fn subject(user: &str) -> Subject {
-    match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
-        Some((namespace, name)) => Subject {
-            kind: SubjectKind::ServiceAccount,
-            name: name.to_owned(),
-            namespace: Some(namespace.to_owned()),
-        },
-        None => Subject { kind: SubjectKind::User, name: user.to_owned(), namespace: None },
     }
 }
 

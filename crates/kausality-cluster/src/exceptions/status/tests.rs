@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use kausality_api::exception::ApprovalPolicy;
+use kausality_api::exception::{ApprovalPolicy, PolicyKind};
 use kausality_core::exceptions::compile;
 use serde_json::json;
 

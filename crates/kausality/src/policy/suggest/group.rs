@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{Timestamp, tz::TimeZone};
 use kausality_api::{
     approval::ApprovalMode,
-    exception::{Action, Matching, PolicyRule, RuleCause, RuleOperation, Subject, SubjectKind},
+    exception::{Action, Matching, PolicyRule, RuleCause, RuleOperation, Subject},
 };
 use kausality_core::review::Operation;
 use kausality_fields::Path;
@@ -73,37 +73,14 @@ impl Key {
         };
         // A star in somebody's name would stand for anybody.
         let can_be_named = !key.user.is_empty() && !key.user.contains('*') && !key.name.is_empty();
-        let is_of = |home: &str| key.namespace == home || key.account().is_some_and(|(of, _)| of == home);
+        let account = Subject::of_user(&key.user).namespace;
+        let is_of = |home: &str| key.namespace == home || account.as_deref() == Some(home);
         (can_be_named && home.is_none_or(is_of)).then_some(key)
-    }
-
-    /// The namespace and the name of the service account that the user is.
-    fn account(&self) -> Option<(&str, &str)> {
-        self.user.strip_prefix("system:serviceaccount:")?.split_once(':')
-    }
-
-    fn subject(&self) -> Subject {
-        match self.account() {
-            Some((namespace, name)) => Subject {
-                kind: SubjectKind::ServiceAccount,
-                name: name.to_owned(),
-                namespace: Some(namespace.to_owned()),
-            },
-            None => Subject { kind: SubjectKind::User, name: self.user.clone(), namespace: None },
-        }
-    }
-
-    fn rule_operation(&self) -> RuleOperation {
-        match self.operation {
-            "CREATE" => RuleOperation::Create,
-            "DELETE" => RuleOperation::Delete,
-            _ => RuleOperation::Update,
-        }
     }
 
     /// The rule, in a policy of this namespace or for the whole cluster.
     pub(super) fn rule(&self, group: &Group, home: Option<&str>) -> PolicyRule {
-        let operation = self.rule_operation();
+        let operation = RuleOperation::of(self.operation);
         // What is created or deleted is so as a whole: its name says it all.
         let fields = match operation {
             RuleOperation::Update => fields(&group.fields),
@@ -122,7 +99,7 @@ impl Key {
             kind: self.kind.clone(),
             namespace,
             name: self.name.clone(),
-            subjects: vec![self.subject()],
+            subjects: vec![Subject::of_user(&self.user)],
             except_subjects: Vec::new(),
             operations: vec![operation],
             prereqs: None,
