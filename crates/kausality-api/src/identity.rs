@@ -142,6 +142,12 @@ impl Hashes {
         self.0.is_empty()
     }
 
+    /// Whether one more would push another out.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MAX_HASHES
+    }
+
     /// The only member, where there is exactly one.
     #[must_use]
     pub fn only(&self) -> Option<UserHash> {

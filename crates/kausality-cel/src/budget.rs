@@ -23,6 +23,10 @@ impl Budget {
         Self(Cell::new(most))
     }
 
+    pub(crate) fn left(&self) -> u64 {
+        self.0.get()
+    }
+
     /// Whether something could not be paid for.
     pub(crate) fn is_gone(&self) -> bool {
         self.0.get() == 0

@@ -1,5 +1,6 @@
 //! Expressions that are compiled once and evaluated many times.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -80,9 +81,19 @@ impl Expression {
     /// # Errors
     /// If that cannot be told: something is missing or of another type, or it would take too much to tell.
     pub fn holds(&self, facts: &dyn Facts) -> Result<bool, Failure> {
-        let evaluation = Evaluation::new(facts, self.cost);
+        self.holds_within(facts, &Cell::new(self.cost))
+    }
+
+    /// Whether it holds, where several expressions share what they may do: what this one does is taken from `left`.
+    ///
+    /// # Errors
+    /// If that cannot be told: something is missing or of another type, or it would take too much to tell.
+    pub fn holds_within(&self, facts: &dyn Facts, left: &Cell<u64>) -> Result<bool, Failure> {
+        let most = self.cost.min(left.get());
+        let evaluation = Evaluation::new(facts, most);
         // A function of a library that panics is a mistake of ours, and no reason to answer nobody any more.
         let held = catch_unwind(AssertUnwindSafe(|| evaluation.condition(&self.node, None)));
+        left.set(left.get() - (most - evaluation.budget.left()));
         if evaluation.budget.is_gone() {
             return Err(Failure::too_expensive());
         }

@@ -99,7 +99,7 @@ impl Shows {
         }
         match decision.class {
             Class::Delete => return Some(Self::Deletion),
-            Class::Update | Class::Scale => {}
+            Class::Update | Class::Release | Class::Scale => {}
             Class::Metadata if changes_annotations(request, decision) => {}
             Class::Status if changes_status(request) => {}
             Class::Metadata | Class::Status | Class::Create | Class::Own | Class::Ignored => return None,

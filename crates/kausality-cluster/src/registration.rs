@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kausality_api::GROUP;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
@@ -14,6 +15,12 @@ use crate::kinds::Kind;
 
 /// The name of the webhook: audit entries begin with it.
 pub const WEBHOOK: &str = "drift.kausality.io";
+
+/// The name of the webhook that is asked about policies.
+pub const OF_POLICIES: &str = "policies.kausality.io";
+
+/// The policies that it is asked about.
+pub const POLICIES: [&str; 3] = ["approvalpolicies", "clusterapprovalpolicies", "kausalities"];
 
 /// What is registered.
 #[derive(Clone, Debug)]
@@ -33,11 +40,13 @@ pub struct Registration {
 }
 
 /// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
-/// everything they want is in the spec. Where a Deployment carries approvals or rejections, other annotations
+/// everything they want is in the spec, unless it takes the object from its owner. Where a Deployment carries approvals or rejections, other annotations
 /// matter too: they bump its generation.
 pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
     || !(request.resource.group in ['apps', 'batch']) \
     || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
+    || (has(oldObject.metadata.ownerReferences) && !(has(object.metadata.ownerReferences) \
+        && object.metadata.ownerReferences == oldObject.metadata.ownerReferences)) \
     || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
         k in ['kausality.io/approvals', 'kausality.io/rejections'] \
         || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \
@@ -59,14 +68,53 @@ pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> [Valu
     [of(whole.collect(), &["CREATE", "UPDATE", "DELETE"]), of(parts.collect(), &["UPDATE"])]
 }
 
+/// The webhook that refuses policies which cannot be understood, found as `client` says. Policies can be written while
+/// nobody answers: who relaxes one may do so just because of that.
+#[must_use]
+pub fn of_policies(client: &Value) -> Value {
+    json!({
+        "name": OF_POLICIES,
+        "clientConfig": client,
+        "rules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": POLICIES,
+            "operations": ["CREATE", "UPDATE", "DELETE"], "scope": "*"}],
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+    })
+}
+
 impl Registration {
-    /// The MutatingWebhookConfiguration.
-    #[must_use]
-    pub fn manifest(&self) -> Value {
-        let mut client = json!({"url": self.url});
+    fn client(&self, url: &str) -> Value {
+        let mut client = json!({"url": url});
         if let (Some(pem), Some(client)) = (&self.ca_pem, client.as_object_mut()) {
             client.insert("caBundle".to_owned(), STANDARD.encode(pem).into());
         }
+        client
+    }
+
+    /// The ValidatingWebhookConfiguration: of policies, which are looked at beside where changes are.
+    #[must_use]
+    pub fn of_policies(&self) -> Value {
+        let url = match self.url.rsplit_once('/') {
+            Some((server, _)) => format!("{server}/validate"),
+            None => self.url.clone(),
+        };
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "kausality"}},
+            "webhooks": [of_policies(&self.client(&url))],
+        })
+    }
+
+    /// The MutatingWebhookConfiguration.
+    #[must_use]
+    pub fn manifest(&self) -> Value {
+        let client = self.client(&self.url);
         let rules = self.kinds.iter().flat_map(|kind| {
             let ApiResource { group, version, plural, .. } = &kind.resource;
             rules(group, version, &[plural], "*")
@@ -99,7 +147,11 @@ impl Registration {
     /// If the API server refuses.
     pub async fn apply(&self, client: Client) -> Result<(), kube::Error> {
         let parameters = PatchParams::apply("kausality").force();
-        api(client).patch(&self.name, &parameters, &Patch::Apply(self.manifest())).await.map(|_| ())
+        for manifest in [self.manifest(), self.of_policies()] {
+            let api = api(client.clone(), &manifest);
+            api.patch(&self.name, &parameters, &Patch::Apply(manifest)).await?;
+        }
+        Ok(())
     }
 
     /// Takes the registration back.
@@ -107,20 +159,24 @@ impl Registration {
     /// # Errors
     /// If the API server refuses.
     pub async fn remove(&self, client: Client) -> Result<(), kube::Error> {
-        match api(client).delete(&self.name, &DeleteParams::default()).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            other => other.map(|_| ()),
+        for manifest in [self.manifest(), self.of_policies()] {
+            match api(client.clone(), &manifest).delete(&self.name, &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                other => drop(other?),
+            }
         }
+        Ok(())
     }
 }
 
-fn api(client: Client) -> Api<DynamicObject> {
+fn api(client: Client, manifest: &Value) -> Api<DynamicObject> {
+    let kind = manifest["kind"].as_str().unwrap_or_default();
     let resource = ApiResource {
         group: "admissionregistration.k8s.io".to_owned(),
         version: "v1".to_owned(),
         api_version: "admissionregistration.k8s.io/v1".to_owned(),
-        kind: "MutatingWebhookConfiguration".to_owned(),
-        plural: "mutatingwebhookconfigurations".to_owned(),
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
     };
     Api::all_with(client, &resource)
 }

@@ -77,6 +77,13 @@ fn by_recorded_controllers(
         return None;
     }
     let both = controllers.intersection(updaters);
+    if both.is_empty() && controllers.is_full() && !controllers.contains(user) {
+        // Whoever writes children more often than the parent's status may have been pushed out by others who write it.
+        evidence.push(format!(
+            "none of the recorded controllers ({controllers}) updates this child, and no more fit"
+        ));
+        return None;
+    }
     let (set, name) = if both.is_empty() { (&controllers, "") } else { (&both, " that update this child") };
     let is = if set.contains(user) { "is" } else { "is not" };
     evidence.push(format!("user {user} {is} among the recorded controllers{name} ({set})"));

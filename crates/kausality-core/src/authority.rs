@@ -1,6 +1,6 @@
 //! Who may decide about drifts: approvals, rejections, freezes and snoozes are annotations, and whoever may write an object
 //! could write them. Where it is asked for, only those decide who have the verb `approve` on `drifts.kausality.io`, and
-//! what they decide carries their name.
+//! what they decide carries their name. Nowhere does it carry the name of another.
 
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
@@ -49,9 +49,14 @@ pub enum Authority {
 /// Whether a request must be sent by somebody who may decide about drifts.
 #[must_use]
 pub(crate) fn matters(request: &Request<'_>, settings: &Settings) -> bool {
-    settings.authorization == Authorization::Rbac
-        && request.sub_resource.is_empty()
-        && matches!(Class::of(request, settings), Class::Create | Class::Update | Class::Metadata)
+    settings.authorization == Authorization::Rbac && may_decide(request, settings)
+}
+
+/// Whether a request is one by which people decide.
+fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
+    use Class::{Create, Metadata, Release, Update};
+    request.sub_resource.is_empty()
+        && matches!(Class::of(request, settings), Create | Update | Release | Metadata)
         && decides(request)
 }
 
@@ -72,7 +77,7 @@ pub(crate) fn apply(
     settings: &Settings,
     authority: &Authority,
 ) {
-    if !decision.verdict.is_allowed() || !matters(request, settings) {
+    if !decision.verdict.is_allowed() || !may_decide(request, settings) {
         return;
     }
     let Some(child) = Child::of(request) else { return };
@@ -80,10 +85,13 @@ pub(crate) fn apply(
         // What a controller decides counts for nothing anyway.
         return;
     }
+    if settings.authorization == Authorization::None {
+        return sign(decision, request, Names::Corrected);
+    }
     let denial = match authority {
         Authority::Granted => {
             decision.explanation.saw(Rule::Authorization, "may approve drifts here");
-            return sign(decision, request);
+            return sign(decision, request, Names::Given);
         }
         Authority::Refused => {
             decision.explanation.saw(Rule::Authorization, "may not approve drifts here");
@@ -101,8 +109,18 @@ pub(crate) fn apply(
     decision.effects.clear();
 }
 
+/// What becomes of the names in what is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// All of it carries the name of whoever decides.
+    Given,
+    /// What carries a name carries that one. What carries none stays as it is, so that it is stored as it was sent: those who
+    /// apply manifests again and again would see a difference.
+    Corrected,
+}
+
 /// Writes the name of whoever decides into what they decide, whatever name they gave.
-fn sign(decision: &mut Decision, request: &Request<'_>) {
+fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
     let Some(sent) = &request.object else { return };
     let stored = request.old_object.as_ref();
     for key in DECIDING {
@@ -113,29 +131,35 @@ fn sign(decision: &mut Decision, request: &Request<'_>) {
         let before = stored.and_then(|stored| stored.metadata.annotations.get(key));
         let Some(will_be) = will_be.filter(|text| Some(*text) != before) else { continue };
         let signed = match key {
-            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user()),
-            _ => signed_one(will_be, request.user()),
+            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user(), names),
+            _ => signed_one(will_be, request.user(), names),
         };
-        if let Some(signed) = signed.filter(|signed| signed != will_be) {
+        if let Some(signed) = signed {
             decision.patch.annotations.insert(key.to_owned(), Some(signed));
         }
     }
 }
 
-/// A list whose new entries carry the name of whoever wrote them. None, if it cannot be understood.
-fn signed_list(text: &str, before: Option<&str>, user: &str) -> Option<String> {
-    let mut entries: Vec<Value> = serde_json::from_str(text).ok()?;
+/// A list whose new entries carry the name of whoever wrote them. None, if that changes nothing, or it cannot be understood.
+fn signed_list(text: &str, before: Option<&str>, user: &str, names: Names) -> Option<String> {
+    let sent: Vec<Value> = serde_json::from_str(text).ok()?;
+    let mut entries = sent.clone();
     let known: Vec<Value> = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
         // An approval that is carried over to another generation is still the same.
         let same = known.iter().filter_map(Value::as_object).find(|known| gist(known) == gist(entry));
-        match same {
-            Some(known) => match known.get("by") {
-                Some(by) => drop(entry.insert("by".to_owned(), by.clone())),
-                None => drop(entry.remove("by")),
-            },
-            None => drop(entry.insert("by".to_owned(), user.into())),
+        let by = match same {
+            Some(known) => known.get("by").cloned(),
+            None if names == Names::Given || entry.contains_key("by") => Some(user.into()),
+            None => None,
+        };
+        match by {
+            Some(by) => drop(entry.insert("by".to_owned(), by)),
+            None => drop(entry.remove("by")),
         }
+    }
+    if entries == sent {
+        return None;
     }
     serde_json::to_string(&entries).ok()
 }
@@ -147,10 +171,14 @@ fn gist(entry: &Map<String, Value>) -> Map<String, Value> {
     entry
 }
 
-/// A freeze or a snooze in its long form, with the name of whoever wrote it.
-fn signed_one(text: &str, user: &str) -> Option<String> {
+/// A freeze or a snooze in its long form, with the name of whoever wrote it. None, if that changes nothing.
+fn signed_one(text: &str, user: &str, names: Names) -> Option<String> {
     let mut value: Map<String, Value> = serde_json::from_str(text).ok()?;
-    value.insert("user".to_owned(), user.into());
+    match value.get("user") {
+        Some(name) if name.as_str() == Some(user) => return None,
+        None if names == Names::Corrected => return None,
+        _ => drop(value.insert("user".to_owned(), user.into())),
+    }
     serde_json::to_string(&value).ok()
 }
 
@@ -162,14 +190,25 @@ mod tests {
     fn new_entries_are_signed_and_old_ones_stay_as_they_were() {
         let before = r#"[{"kind":"A","generation":1,"by":"alice"},{"kind":"B"}]"#;
         let text = r#"[{"kind":"A","generation":2,"by":"mallory"},{"kind":"B","by":"mallory"},{"kind":"C","by":"alice"}]"#;
-        let signed = signed_list(text, Some(before), "mallory").unwrap();
+        let signed = signed_list(text, Some(before), "mallory", Names::Given).unwrap();
         let expected =
             r#"[{"by":"alice","generation":2,"kind":"A"},{"kind":"B"},{"by":"mallory","kind":"C"}]"#;
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(value(&signed), value(expected));
-        assert_eq!(signed_list("no list", None, "mallory"), None);
-        assert_eq!(signed_one("true", "mallory"), None);
-        let freeze = signed_one(r#"{"user":"alice","message":"stop"}"#, "mallory").unwrap();
+        assert_eq!(signed_list("no list", None, "mallory", Names::Given), None);
+        assert_eq!(signed_one("true", "mallory", Names::Given), None);
+        let freeze = signed_one(r#"{"user":"alice","message":"stop"}"#, "mallory", Names::Given).unwrap();
         assert_eq!(value(&freeze), value(r#"{"user":"mallory","message":"stop"}"#));
+    }
+
+    #[test]
+    fn names_are_corrected_where_there_are_some() {
+        let corrected = |text: &str| signed_list(text, None, "mallory", Names::Corrected);
+        assert_eq!(corrected(r#"[{"kind":"A"}, {"kind":"B","by":"mallory"}]"#), None);
+        let signed = corrected(r#"[{"kind":"A"},{"kind":"B","by":"alice"}]"#);
+        assert_eq!(signed.as_deref(), Some(r#"[{"kind":"A"},{"by":"mallory","kind":"B"}]"#));
+        assert_eq!(signed_one(r#"{"message":"stop"}"#, "mallory", Names::Corrected), None);
+        let freeze = signed_one(r#"{"user":"alice"}"#, "mallory", Names::Corrected);
+        assert_eq!(freeze.as_deref(), Some(r#"{"user":"mallory"}"#));
     }
 }

@@ -9,10 +9,12 @@ use kausality_api::{
     trace::Trace,
 };
 use kausality_fields::{Diff, Leaf, Redaction, Step, attribution::Handover};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
     child::Child,
+    class,
     intent::IntentHash,
     managers,
     review::{Object, Operation, Review, Values},
@@ -38,6 +40,12 @@ impl<'a> Change<'a> {
             let values = self.review.values();
             let mut diff =
                 kausality_fields::intent(values.old_object.as_ref(), values.object.as_ref(), &self.redaction);
+            if class::changes_controller(&self.review.request) {
+                let owners = |object: &Option<Value>| object.as_ref().map(owners);
+                let (old, new) = (owners(&values.old_object), owners(&values.object));
+                let owners = kausality_fields::object(old.as_ref(), new.as_ref(), &self.redaction);
+                diff.changes.extend(owners.changes);
+            }
             if diff.is_empty() {
                 diff.changes.extend(self.hidden());
             }
@@ -73,7 +81,7 @@ impl<'a> Change<'a> {
     }
 
     /// The request without its objects.
-    pub(crate) fn request(&self) -> serde_json::Value {
+    pub(crate) fn request(&self) -> Value {
         self.review.request_alone()
     }
 
@@ -84,7 +92,7 @@ impl<'a> Change<'a> {
             .filter(|(key, _)| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        Some(serde_json::Value::Object(wanted).to_string())
+        Some(Value::Object(wanted).to_string())
     }
 
     /// The fields that change.
@@ -142,8 +150,13 @@ impl<'a> Change<'a> {
     }
 }
 
+/// An object that has nothing but the owners of another.
+fn owners(object: &Value) -> Value {
+    serde_json::json!({"metadata": {"ownerReferences": object["metadata"]["ownerReferences"]}})
+}
+
 /// Stands for an object that is too deep to be read whole.
-fn stub(id: &ObjectId) -> serde_json::Value {
+fn stub(id: &ObjectId) -> Value {
     serde_json::json!({
         "apiVersion": id.api_version, "kind": id.kind, "metadata": {"name": id.name, "namespace": id.namespace},
     })

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::{
     facts::Settings,
     intent,
-    review::{Operation, Request},
+    review::{Object, Operation, Request},
+    summary::Owner,
 };
 
 /// The sort of a request.
@@ -19,6 +20,8 @@ pub enum Class {
     Status,
     /// An update that leaves the intent as it is: never gated, annotations protected.
     Metadata,
+    /// An update that takes an object from the owner that controls it, and leaves the intent as it is.
+    Release,
     /// An object is created.
     Create,
     /// An object's intent is changed.
@@ -40,6 +43,7 @@ impl Class {
             (Operation::Update, "status") => Self::Status,
             (Operation::Update, "scale") if same_intent(request) => Self::Metadata,
             (Operation::Update, "scale") => Self::Scale,
+            (Operation::Update, "") if same_intent(request) && changes_controller(request) => Self::Release,
             (Operation::Update, "") if same_intent(request) => Self::Metadata,
             (Operation::Update, "") => Self::Update,
             (Operation::Create, "") => Self::Create,
@@ -56,6 +60,7 @@ impl Class {
             Self::Ignored => "ignored",
             Self::Status => "status",
             Self::Metadata => "metadata",
+            Self::Release => "release",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
@@ -68,6 +73,14 @@ impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// Whether an object has an owner that controls it, and gets another or none: it would be out of reach of what holds for
+/// the children of the first.
+pub(crate) fn changes_controller(request: &Request<'_>) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    let owner = |object: &Object<'_>| object.metadata.owner.as_ref().map(Owner::from);
+    owner(old).is_some_and(|old| !owner(new).is_some_and(|new| old.is_same(&new)))
 }
 
 fn same_intent(request: &Request<'_>) -> bool {

@@ -34,7 +34,7 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
         (Class::Metadata, Some(stored), Some(sent)) if request.sub_resource.is_empty() => {
             decision.protect(request, stored, sent, user, facts);
         }
-        (Class::Create | Class::Update | Class::Delete | Class::Scale, ..) => {
+        (Class::Create | Class::Update | Class::Release | Class::Delete | Class::Scale, ..) => {
             decision.judge(review, user, facts);
         }
         _ => decision.pass_by(class),

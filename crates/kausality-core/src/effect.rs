@@ -11,7 +11,7 @@ use crate::{
     annotations::{self, Wanted},
     child::{self, Child},
     decision::Effect,
-    exceptions::{self, Ruled},
+    exceptions::{self, Exceptions, Ruled},
     gate::Used,
     summary::{ObjectId, Summary},
 };
@@ -24,8 +24,13 @@ pub(crate) fn consume(parent: &Summary, used: &Used) -> Effect {
 }
 
 /// Records on the parent that a rule has let this child pass, unless it always does.
-pub(crate) fn record_use(parent: &Summary, child: &ObjectId, ruled: &Ruled) -> Option<Effect> {
-    let record = exceptions::used(ruled, child, parent)?;
+pub(crate) fn record_use(
+    parent: &Summary,
+    child: &ObjectId,
+    ruled: &Ruled,
+    all: &Exceptions,
+) -> Option<Effect> {
+    let record = exceptions::used(ruled, all, child, parent)?;
     let approval = Approval {
         api_version: child.api_version.clone(),
         kind: child.kind.clone(),

@@ -54,7 +54,7 @@ fn all_within(mut paths: impl Iterator<Item = String>, fields: &[String]) -> boo
 }
 
 /// Whether a path is another, or lies below it.
-fn is_below(path: &str, other: &str) -> bool {
+pub(crate) fn is_below(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 

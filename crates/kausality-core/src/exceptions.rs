@@ -19,7 +19,7 @@ pub(crate) use asked::{Asked, Known};
 pub use judge::{Held, Judgement, Match, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
-pub use rule::{PolicyFault, compile, prohibitions};
+pub use rule::{PolicyFault, compile, lifted, prohibitions};
 use subjects::Key;
 
 use crate::review::{Text, UserInfo};
@@ -35,11 +35,7 @@ impl Compiled {
     /// The place of a rule that lets changes by this user pass.
     #[must_use]
     pub fn permits(&self, username: &str, groups: &[String]) -> Option<usize> {
-        let user = UserInfo {
-            username: Text::from(username),
-            groups: Some(groups.iter().map(|group| Text::from(group.as_str())).collect()),
-            ..UserInfo::default()
-        };
+        let user = user(username, groups);
         self.rules.iter().position(|rule| rule.action == Action::Allow && rule.subjects.include(&user))
     }
 
@@ -47,6 +43,14 @@ impl Compiled {
     #[must_use]
     pub fn reference(&self) -> &str {
         &self.reference
+    }
+}
+
+fn user<'a>(username: &'a str, groups: &'a [String]) -> UserInfo<'a> {
+    UserInfo {
+        username: Text::from(username),
+        groups: Some(groups.iter().map(|group| Text::from(group.as_str())).collect()),
+        ..UserInfo::default()
     }
 }
 
@@ -184,7 +188,7 @@ impl Exceptions {
             return findings;
         }
         for rule in self.candidates(asked).into_iter().filter(|rule| rule.action == action) {
-            match asked.hold(rule) {
+            match asked.hold(rule, self) {
                 None => {}
                 Some(Err(why)) if findings.evidence.len() < SHOWN => {
                     findings.evidence.push(format!("{}: {why}", rule.ruled()));

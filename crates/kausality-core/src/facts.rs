@@ -218,7 +218,7 @@ pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
             namespace: namespace(),
             ..Questions::default()
         },
-        Class::Create | Class::Update | Class::Delete => {
+        Class::Create | Class::Update | Class::Release | Class::Delete => {
             Questions { parent: parent(request), namespace: namespace(), ..Questions::default() }
         }
     };

@@ -20,7 +20,7 @@
 //! | who acts? | [`actor`], [`managers`] |
 //! | how far has the parent got? | [`phase`], [`settle`], [`status`] |
 //! | what caused the change? | [`cause`] |
-//! | may it happen? | [`gate`], [`policy`], [`exceptions`], [`authority`] |
+//! | may it happen? | [`gate`], [`policy`], [`exceptions`], [`authority`], [`written`] |
 //! | what follows? | [`decision`], [`patch`], [`ledger`], [`standing`], [`explain`] |
 //!
 //! ```
@@ -70,6 +70,7 @@ pub mod standing;
 pub mod status;
 pub mod summary;
 mod trace;
+pub mod written;
 
 pub use change::Drift;
 pub use child::annotations_bump_generation;

@@ -319,7 +319,7 @@ proptest! {
             }
             let (modest, decision) = (modest.decide(), greedy.decide());
             prop_assert!(!denied(&modest) || denied(&decision), "{:?}", modest.verdict);
-            if matches!(decision.class, Class::Create | Class::Update | Class::Metadata | Class::Status)
+            if matches!(decision.class, Class::Create | Class::Update | Class::Release | Class::Metadata | Class::Status)
                 && !denied(&decision)
                 && sample.request["subResource"] != "scale"
             {

@@ -64,7 +64,7 @@ pub mod verdict;
 
 pub use diff::{Change, Diff, Leaf};
 pub use fieldsv1::{FieldsV1Error, FieldsV1Problem};
-pub use path::{Path, Step};
+pub use path::{Path, Step, fault as path_fault};
 pub use redact::{Redaction, redact, redact_both};
 pub use scalar::Scalar;
 pub use set::FieldSet;

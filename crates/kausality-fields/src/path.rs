@@ -6,6 +6,10 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
+mod written;
+
+pub use written::fault;
+
 /// The way from the root of an object to one of its values.
 ///
 /// Shown, and serialised, as `spec.containers[name=app].args[2]`; the root itself is `.`.

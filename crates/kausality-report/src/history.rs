@@ -125,6 +125,7 @@ impl History {
     /// If it cannot be used.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, Unusable> {
         let failed = |source| Unusable::Unopenable { path: path.to_owned(), source };
+        keep_private(path);
         let mut writer = connect(path, &limits).map_err(failed)?;
         let (application, version) = marks(&writer).map_err(failed)?;
         match (application, version) {
@@ -302,6 +303,16 @@ impl Inner {
     fn lose(&self, reports: usize) {
         self.count.fetch_sub(i64::try_from(reports).unwrap_or(0), Ordering::Relaxed);
     }
+}
+
+/// Makes the file, if there is none, so that nobody else reads it: SQLite gives the files beside it the same permissions. What
+/// goes wrong here is told when it is opened.
+fn keep_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path));
 }
 
 fn connect(path: &Path, limits: &Limits) -> rusqlite::Result<Connection> {

@@ -7,9 +7,12 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kausality_api::mode::Mode;
-use kausality_cluster::{Clock, Cluster, exceptions, ledger, policies, registration::WEBHOOK};
-use kausality_core::{Decision, Settings, decision::Verdict};
+use kausality_api::{GROUP, mode::Mode};
+use kausality_cluster::{
+    Clock, Cluster, exceptions, ledger, policies,
+    registration::{OF_POLICIES, POLICIES, WEBHOOK},
+};
+use kausality_core::{Decision, Settings, decision::Verdict, written::Written};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
 use kausality_webhook::Bytes;
 use kube::{Api, Client, api::PostParams};
@@ -119,7 +122,7 @@ async fn define(client: &Client) -> Result<()> {
 
 /// Whether a group is one of custom resources that are looked at.
 fn is_custom(group: &str) -> bool {
-    group.contains('.') && !group.ends_with(".k8s.io") && group != kausality_api::GROUP
+    group.contains('.') && !group.ends_with(".k8s.io") && group != GROUP
 }
 
 /// Puts Kausality into the admission of a sandbox.
@@ -130,6 +133,7 @@ pub async fn embed(sandbox: &Sandbox, default_mode: Mode) -> Result<()> {
     let client = sandbox.client(&User::admin(SELF));
     let cluster = cluster(&client, client.clone(), default_mode).await?;
     sandbox.add_admission(Arc::new(Gate(cluster)));
+    sandbox.add_admission(Arc::new(Policies));
     Ok(())
 }
 
@@ -156,6 +160,33 @@ impl Admission for Gate {
             let decided = self.0.admit(&review, Instant::now() + DEADLINE, |_| ()).await;
             let ((), decision) = decided.map_err(|error| error.to_string())?;
             verdict(&decision)
+        }
+        .boxed()
+    }
+}
+
+/// Looks at policies as they are written.
+struct Policies;
+
+impl Admission for Policies {
+    fn name(&self) -> &str {
+        OF_POLICIES
+    }
+
+    fn matches(&self, write: &Write<'_>) -> bool {
+        write.group == GROUP && POLICIES.contains(&write.resource) && write.subresource.is_empty()
+    }
+
+    fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
+        async move {
+            let written = Written::parse(&review).map_err(|error| error.to_string())?;
+            Ok(match written.fault() {
+                None => kausality_sandbox::Verdict::allow(),
+                Some(fault) => kausality_sandbox::Verdict {
+                    reason: "Invalid".to_owned(),
+                    ..kausality_sandbox::Verdict::deny(422, format!("the policy is refused: {fault}"))
+                },
+            })
         }
         .boxed()
     }

@@ -81,9 +81,14 @@ fn list(items: &Value, what: &str) -> Value {
     })
 }
 
+/// What a misspelt field is kept in: without it, the rule would mean more than was written. It is refused by whoever reads
+/// the whole.
+const KEPT: &str = "x-kubernetes-preserve-unknown-fields";
+
 fn rule(of: PolicyKind) -> Value {
     let subject = json!({
         "type": "object",
+        KEPT: true,
         "required": ["kind", "name"],
         "properties": {
             "kind": words(&["User", "Group", "ServiceAccount"], "What they are."),
@@ -107,6 +112,7 @@ fn rule(of: PolicyKind) -> Value {
     let cel = |what: &str| text(MAX_SOURCE, what);
     json!({
         "type": "object",
+        KEPT: true,
         "required": required,
         "properties": {
             "action": words(&["allow", "deny"], "Whether matching changes pass (the default), or are denied."),
@@ -126,12 +132,14 @@ fn rule(of: PolicyKind) -> Value {
             ),
             "prereqs": {
                 "type": "object",
+                KEPT: true,
                 "description": "What must hold before the change.",
                 "required": ["cel"],
                 "properties": {"cel": cel("In CEL, where `object` is the child as it is stored.")},
             },
             "match": {
                 "type": "object",
+                KEPT: true,
                 "description": "What must hold of the change. All that is there must.",
                 "properties": {
                     "cel": cel("In CEL, where `object` is the child as it will be, and `oldObject` as it is stored."),

@@ -144,3 +144,20 @@ fn times() {
         println!("{time:>12.1?} {what}");
     }
 }
+
+#[test]
+fn expressions_share_what_they_may_do() {
+    let known = known();
+    let dear =
+        compile("object.metadata.name == 'web' && [1, 2, 3, 4].all(a, [1, 2, 3, 4].all(b, a + b > 0))");
+    let left = Cell::new(10_000);
+    assert_eq!(dear.holds_within(&known, &left), Ok(true));
+    let cost = 10_000 - left.get();
+    assert!(cost > 16, "{cost}");
+    left.set(2 * cost + 1);
+    assert_eq!(dear.holds_within(&known, &left), Ok(true));
+    assert_eq!(dear.holds_within(&known, &left), Ok(true));
+    assert_eq!(dear.holds_within(&known, &left), Err(Failure::too_expensive()));
+    assert_eq!(left.get(), 0);
+    assert_eq!(compile("true").holds_within(&known, &left), Err(Failure::too_expensive()));
+}

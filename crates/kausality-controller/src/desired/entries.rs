@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kausality_api::{
-    GROUP,
     mode::Mode,
     policy::{FailurePolicy, KausalitySpec, Namespaces},
     selector::LabelSelector,
 };
-use kausality_cluster::registration::{MATTERS, rules};
+use kausality_cluster::registration::{self, MATTERS, rules};
 use serde_json::{Value, json};
 
 use super::{
@@ -111,19 +110,7 @@ pub(super) fn watched(stored: &[Value]) -> impl Iterator<Item = Resource> + '_ {
 
 /// The webhook that refuses policies which cannot be understood.
 pub(super) fn of_policies(place: &Place) -> Value {
-    json!({
-        "name": webhook_name("policies"),
-        "clientConfig": client(place, "/validate"),
-        "rules": [{"apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["approvalpolicies", "clusterapprovalpolicies", "kausalities"],
-            "operations": ["CREATE", "UPDATE"], "scope": "*"}],
-        "namespaceSelector": {},
-        "objectSelector": {},
-        "failurePolicy": "Ignore",
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": TIMEOUT,
-    })
+    registration::of_policies(&client(place, "/validate"))
 }
 
 /// Where a policy holds, as one selector of namespaces can say it.

@@ -36,7 +36,11 @@ impl Draft {
     pub(super) fn judge(&mut self, review: &Review<'_>, user: UserHash, facts: &Facts<'_>) {
         let request = &review.request;
         let class = self.decision.class;
-        self.saw(Rule::Class, format!("{class}: a change of intent"));
+        let what = match class {
+            Class::Release => "an object is taken from the owner that controls it",
+            _ => "a change of intent",
+        };
+        self.saw(Rule::Class, format!("{class}: {what}"));
         let child = match (class, &facts.scaled) {
             (Class::Scale, Some(Ok(summary))) => Some(Child::scaled(summary)),
             (Class::Scale, unreadable) => {
@@ -101,8 +105,13 @@ impl Draft {
                 self.ask_gates(&asked, &child, (chosen.mode, &chosen.from), facts);
             }
         }
-        if self.decision.verdict.is_allowed() {
-            self.record(request, &child, user, judged.map(|(summary, _)| summary), facts);
+        match (class, &request.old_object, &request.object) {
+            _ if !self.decision.verdict.is_allowed() => {}
+            (Class::Release, Some(stored), Some(sent)) => {
+                let writer = self.writer(&child, user, facts.parent.found());
+                self.keep(&child, stored, sent, writer);
+            }
+            _ => self.record(request, &child, user, judged.map(|(summary, _)| summary), facts),
         }
     }
 
@@ -249,7 +258,7 @@ impl Draft {
                 self.decision.effects.push(effect);
             }
             Resolution::Ruled(ruled) => {
-                let effect = effect::record_use(parent, &child.id, ruled);
+                let effect = effect::record_use(parent, &child.id, ruled, &facts.settings.exceptions);
                 self.decision.effects.extend(effect);
             }
             _ => {}

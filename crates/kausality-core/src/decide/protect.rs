@@ -63,7 +63,6 @@ impl Draft {
         self.saw(Rule::Class, "the intent is unchanged: never gated");
         self.decided_by(Rule::Class);
         let Some(child) = Child::of(request) else { return };
-        let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
         let mut writer = Writer::Free;
         if annotations::user_annotations_differ(request) {
             let parent = facts.parent.found();
@@ -72,6 +71,18 @@ impl Draft {
             }
             writer = self.writer(&child, user, parent);
         }
+        self.keep(&child, stored, sent, writer);
+    }
+
+    /// Leaves the annotations of an object whose intent is unchanged as they are, but for what people edit.
+    pub(super) fn keep(
+        &mut self,
+        child: &Child<'_>,
+        stored: &Object<'_>,
+        sent: &Object<'_>,
+        writer: Writer<'_>,
+    ) {
+        let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
         let mut table = annotations::updated(before, after, writer);
         if let (true, Some(generation)) =
             (child::annotations_bump_generation(child.id.group(), &child.id.kind), stored.metadata.generation)

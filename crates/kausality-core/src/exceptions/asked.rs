@@ -1,6 +1,6 @@
 //! A change that rules are held against, and what expressions get to know of it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use jiff::Timestamp;
 use kausality_api::{
@@ -10,7 +10,7 @@ use kausality_api::{
 use kausality_cel::{Expression, Facts as Variables, Object};
 use serde_json::{Value, json};
 
-use super::{record, rule::Rule};
+use super::{Exceptions, record, rule::Rule};
 use crate::{
     cause::Cause,
     change::Change,
@@ -22,6 +22,9 @@ use crate::{
 
 /// How much of what an expression complains of is told.
 const MAX_FAILURE: usize = 200;
+
+/// What all expressions may do together, for one change: as much as five at their own limits.
+const MAX_COST: u64 = 1_000_000;
 
 /// A change that rules are held against.
 pub(crate) struct Asked<'a> {
@@ -36,9 +39,9 @@ pub(crate) struct Asked<'a> {
     pub known: Known,
 }
 
-/// What expressions see.
-#[derive(Default)]
+/// What expressions see, and how much they may still do to see it.
 pub(crate) struct Known {
+    left: Cell<u64>,
     object: OnceCell<Object>,
     old_object: OnceCell<Object>,
     request: OnceCell<Object>,
@@ -46,6 +49,21 @@ pub(crate) struct Known {
     user: OnceCell<Object>,
     namespace: OnceCell<Object>,
     nothing: OnceCell<Object>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            left: Cell::new(MAX_COST),
+            object: OnceCell::new(),
+            old_object: OnceCell::new(),
+            request: OnceCell::new(),
+            parent: OnceCell::new(),
+            user: OnceCell::new(),
+            namespace: OnceCell::new(),
+            nothing: OnceCell::new(),
+        }
+    }
 }
 
 /// Why a rule speaks of other changes.
@@ -78,10 +96,10 @@ impl Asked<'_> {
         }
     }
 
-    /// Holds a rule against the change. `None`: it speaks of others. Else whether it matches, with what there is to say
+    /// Holds a rule, which is one of `all`, against the change. `None`: it speaks of others. Else whether it matches, with what there is to say
     /// about that, or why it does not.
-    pub(super) fn hold(&self, rule: &Rule) -> Option<Result<Option<String>, String>> {
-        self.beside(rule).is_none().then(|| self.conditions(rule))
+    pub(super) fn hold(&self, rule: &Rule, all: &Exceptions) -> Option<Result<Option<String>, String>> {
+        self.beside(rule).is_none().then(|| self.conditions(rule, all))
     }
 
     /// In what the change is another than those that the rule speaks of, if it is.
@@ -106,7 +124,7 @@ impl Asked<'_> {
         }
     }
 
-    fn conditions(&self, rule: &Rule) -> Result<Option<String>, String> {
+    fn conditions(&self, rule: &Rule, all: &Exceptions) -> Result<Option<String>, String> {
         if let Some(expiry) = rule.expiry.filter(|expiry| self.now >= *expiry) {
             return Err(format!("expired at {expiry}"));
         }
@@ -144,7 +162,7 @@ impl Asked<'_> {
                 Answer::Unclear(why) => return Err(format!("{name} cannot be told: {why}")),
             }
         }
-        if let Some(why) = record::over(rule.mode, rule.mark(), self.child, self.parent) {
+        if let Some(why) = record::over(rule, all, self.child, self.parent) {
             return Err(why);
         }
         Ok(unclear)
@@ -154,7 +172,7 @@ impl Asked<'_> {
         if expression.names("parent") && self.parent.whole.is_none() {
             return Answer::Unclear("the parent has not been read in full".to_owned());
         }
-        match expression.holds(variables) {
+        match expression.holds_within(variables, &self.known.left) {
             Ok(true) => Answer::Yes,
             Ok(false) => Answer::No,
             // What an expression complains of may be a value.

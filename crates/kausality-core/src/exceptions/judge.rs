@@ -88,10 +88,22 @@ impl Exceptions {
     #[must_use]
     pub fn hold_each(&self, supposed: &Supposed<'_>) -> Vec<Held> {
         let held = supposed.ask(|asked| {
-            let rules = self.rules.iter().map(|rule| Held { rule: rule.ruled(), matches: hold(asked, rule) });
+            let rules =
+                self.rules.iter().map(|rule| Held { rule: rule.ruled(), matches: self.hold(asked, rule) });
             rules.collect()
         });
         held.unwrap_or_default()
+    }
+
+    fn hold(&self, asked: &Asked<'_>, rule: &Rule) -> Match {
+        if let Some(beside) = asked.beside(rule) {
+            return Match::Beside(told(asked, beside));
+        }
+        match asked.hold(rule, self) {
+            Some(Ok(note)) => Match::Yes(note),
+            Some(Err(why)) => Match::No(why),
+            None => Match::Beside(String::new()),
+        }
     }
 }
 
@@ -137,17 +149,6 @@ impl Supposed<'_> {
 
 fn child(review: &Review<'_>) -> Option<ObjectId> {
     crate::child::Child::of(&review.request).map(|child| child.id)
-}
-
-fn hold(asked: &Asked<'_>, rule: &Rule) -> Match {
-    if let Some(beside) = asked.beside(rule) {
-        return Match::Beside(told(asked, beside));
-    }
-    match asked.hold(rule) {
-        Some(Ok(note)) => Match::Yes(note),
-        Some(Err(why)) => Match::No(why),
-        None => Match::Beside(String::new()),
-    }
 }
 
 /// Why a rule is about other changes, for people.

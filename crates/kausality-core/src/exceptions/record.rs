@@ -4,11 +4,12 @@
 use kausality_api::{annotation::EXCEPTED, approval::ApprovalMode};
 use serde::{Deserialize, Serialize};
 
-use super::Ruled;
+use super::{Exceptions, Ruled, rule::Rule};
 use crate::summary::{ObjectId, Summary};
 
-/// How many uses are recorded on one parent. Once they are, such rules let nothing new pass there.
-const MAX_USES: usize = 64;
+/// How many uses are recorded on one parent. Once they are, and all of rules that there still are, such rules let nothing
+/// new pass there.
+const MAX_USES: usize = 256;
 
 /// One use of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +20,15 @@ struct Use {
     generation: Option<i64>,
 }
 
+impl Use {
+    /// Whether it is of a rule that there is.
+    fn is_of(&self, all: &Exceptions) -> bool {
+        all.rules.iter().any(|rule| rule.mark() == self.rule)
+    }
+}
+
 fn child(id: &ObjectId) -> String {
-    format!("{}/{}/{}", id.api_version, id.kind, id.name)
+    format!("{}/{}/{}/{}", id.api_version, id.kind, id.namespace, id.name)
 }
 
 /// What is recorded; `None`: it cannot be understood.
@@ -28,30 +36,31 @@ fn read(parent: &Summary) -> Option<Vec<Use>> {
     parent.annotation(EXCEPTED).map_or(Some(Vec::new()), |text| serde_json::from_str(text).ok())
 }
 
-/// Why a rule does not let this child pass (any more).
-pub(super) fn over(mode: ApprovalMode, mark: &str, id: &ObjectId, parent: &Summary) -> Option<String> {
-    if mode == ApprovalMode::Always {
+/// Why a rule, which is one of `all`, does not let this child pass (any more).
+pub(super) fn over(rule: &Rule, all: &Exceptions, id: &ObjectId, parent: &Summary) -> Option<String> {
+    if rule.mode == ApprovalMode::Always {
         return None;
     }
     let Some(uses) = read(parent) else {
         return Some(format!("{EXCEPTED} on the parent cannot be understood"));
     };
     let child = child(id);
-    match uses.iter().find(|used| used.rule == mark && used.child == child) {
-        Some(_) if mode == ApprovalMode::Once => Some("it let this child pass once".to_owned()),
+    match uses.iter().find(|used| used.rule == rule.mark() && used.child == child) {
+        Some(_) if rule.mode == ApprovalMode::Once => Some("it let this child pass once".to_owned()),
         Some(used) if used.generation != parent.generation => {
             Some("the parent has changed since it first let this child pass".to_owned())
         }
         Some(_) => None,
-        None if uses.len() >= MAX_USES => {
+        None if uses.len() >= MAX_USES && uses.iter().all(|used| used.is_of(all)) => {
             Some(format!("{MAX_USES} uses are recorded on the parent, and no more is"))
         }
         None => None,
     }
 }
 
-/// The record with this use in it, if it has to be recorded.
-pub(crate) fn used(ruled: &Ruled, id: &ObjectId, parent: &Summary) -> Option<String> {
+/// The record with this use in it, if it has to be recorded. A full one lets go of rules that are no more; not before, since
+/// a rule that is not known here may only be new.
+pub(crate) fn used(ruled: &Ruled, all: &Exceptions, id: &ObjectId, parent: &Summary) -> Option<String> {
     if ruled.mode == ApprovalMode::Always {
         return None;
     }
@@ -59,6 +68,9 @@ pub(crate) fn used(ruled: &Ruled, id: &ObjectId, parent: &Summary) -> Option<Str
     let this = Use { rule: ruled.mark.clone(), child: child(id), generation: parent.generation };
     if uses.iter().any(|used| used.rule == this.rule && used.child == this.child) {
         return None;
+    }
+    if uses.len() >= MAX_USES {
+        uses.retain(|used| used.is_of(all));
     }
     uses.push(this);
     serde_json::to_string(&uses).ok()
@@ -70,3 +82,6 @@ pub(crate) fn restamp(text: &str, from: i64, to: i64) -> Option<String> {
     uses.iter_mut().filter(|used| used.generation == Some(from)).for_each(|used| used.generation = Some(to));
     serde_json::to_string(&uses).ok()
 }
+
+#[cfg(test)]
+mod tests;

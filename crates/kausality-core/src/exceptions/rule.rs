@@ -14,7 +14,8 @@ use kausality_cel::{Environment, Expression};
 use regex::{Regex, RegexBuilder};
 use sha2::{Digest, Sha256};
 
-use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects};
+use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects, user};
+use crate::entries;
 
 /// How much memory a compiled pattern may take.
 const MAX_PATTERN: usize = 1 << 20;
@@ -128,6 +129,26 @@ pub fn prohibitions(policy: &ApprovalPolicy) -> Compiled {
     Compiled { rules: rules.collect(), reference }
 }
 
+/// The place of a rule that denies changes by this user, and that `new` would not have any more.
+#[must_use]
+pub fn lifted(
+    old: &ApprovalPolicy,
+    new: Option<&ApprovalPolicy>,
+    username: &str,
+    groups: &[String],
+) -> Option<usize> {
+    let user = user(username, groups);
+    let same =
+        |one: &PolicyRule, two: &PolicyRule| PolicyRule { reason: one.reason.clone(), ..two.clone() } == *one;
+    let stays = |place: usize| {
+        let (rule, new) = (old.spec.rules.get(place), new.map(|new| &new.spec.rules));
+        rule.zip(new).is_some_and(|(rule, new)| new.iter().any(|other| same(rule, other)))
+    };
+    let denies = prohibitions(old);
+    let mut denies = denies.rules.iter().filter(|rule| !rule.dry_run && rule.subjects.include(&user));
+    denies.find(|rule| !stays(rule.place)).map(|rule| rule.place)
+}
+
 #[derive(Default)]
 struct Faults(Vec<PolicyFault>);
 
@@ -165,8 +186,10 @@ fn one(
     let namespace = namespace(policy, rule, &subjects, at, faults);
     let nothing = Matching::default();
     let matching = rule.matching.as_ref().unwrap_or(&nothing);
-    if let Some(empty) = matching.fields.iter().position(String::is_empty) {
-        faults.add(format!("{at}.match.fields[{empty}]"), "must not be empty");
+    for (number, field) in matching.fields.iter().enumerate() {
+        if let Some(why) = field_fault(field) {
+            faults.add(format!("{at}.match.fields[{number}]"), why);
+        }
     }
     let cel = |faults: &mut Faults, field: &str, source: Option<&str>| {
         let compiled = Expression::compile(source?, Environment::policies());
@@ -268,6 +291,22 @@ fn namespace(
         );
     }
     namespace
+}
+
+/// Why no change can be of this field.
+fn field_fault(field: &str) -> Option<String> {
+    let within = |other: &str| entries::is_below(field, other) || entries::is_below(other, field);
+    kausality_fields::path_fault(field).or_else(|| {
+        let counts = match field.split(['.', '[']).next().unwrap_or_default() {
+            "apiVersion" | "kind" | "status" => false,
+            "metadata" => within("metadata.ownerReferences"),
+            _ => true,
+        };
+        (!counts).then(|| {
+            "is no part of the intent: of metadata, only ownerReferences are judged, of status nothing"
+                .to_owned()
+        })
+    })
 }
 
 /// A pattern for the whole of a text.

@@ -53,6 +53,10 @@ fn faults_name_their_place() {
             "spec.rules[0].subjects[0].name: groups are named in full",
         ),
         ("", json!({"match": {"fields": ["spec", ""]}}), "spec.rules[0].match.fields[1]: must not be empty"),
+        ("", json!({"match": {"fields": ["spec.x[*].y"]}}), "spec.rules[0].match.fields[0]: \"*\""),
+        ("", json!({"match": {"fields": [".spec"]}}), "spec.rules[0].match.fields[0]: a dot at character 1"),
+        ("", json!({"match": {"fields": ["status.x"]}}), "spec.rules[0].match.fields[0]: is no part"),
+        ("", json!({"match": {"fields": ["metadata.labels"]}}), "spec.rules[0].match.fields[0]: is no part"),
         ("", json!({"match": {"regexp": "a("}}), "spec.rules[0].match.regexp: regex parse error"),
         (
             "",
@@ -131,4 +135,12 @@ fn who_corrects_a_reason_does_not_arm_a_rule_again() {
     let first = mark(json!({}));
     assert_eq!(first, mark(json!({"reason": "known", "expiry": "2030-01-01T00:00:00Z"})));
     assert_ne!(first, mark(json!({"name": "web"})));
+}
+
+#[test]
+fn owners_are_a_field_that_changes() {
+    for field in ["metadata", "metadata.ownerReferences", "metadata.ownerReferences[uid=a]", "data[\"a.b\"]"]
+    {
+        assert_eq!(faults("", &json!({"match": {"fields": [field]}})), Vec::<String>::new(), "{field}");
+    }
 }

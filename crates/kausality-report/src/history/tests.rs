@@ -319,6 +319,20 @@ async fn what_was_kept_is_there_after_a_restart() {
 }
 
 #[test]
+#[cfg(unix)]
+fn nobody_else_reads_the_history() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let desk = Desk::new(Limits::default());
+    let files: Vec<_> = std::fs::read_dir(desk.folder.path()).unwrap().map(Result::unwrap).collect();
+    assert!(files.len() > 1, "the file and what SQLite keeps beside it: {files:?}");
+    for file in files {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.path().display());
+    }
+}
+
+#[test]
 fn other_databases_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");

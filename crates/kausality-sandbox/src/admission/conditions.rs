@@ -227,5 +227,21 @@ mod tests {
         check("UPDATE", "apps", json!({}), json!({"kausality.io/x": "1"}), true);
         let approvals = json!({"kausality.io/approvals": "1"});
         check("UPDATE", "apps", json!({"kausality.io/approvals": "1", "a": "2"}), approvals, true);
+        let owned = |uids: &[&str]| {
+            let owners: Vec<Value> = uids.iter().map(|uid| json!({"uid": uid, "controller": true})).collect();
+            json!({"metadata": {"ownerReferences": owners}, "spec": {}})
+        };
+        let free = || json!({"metadata": {}, "spec": {}});
+        for (new, old, expected) in [
+            (free(), owned(&["a"]), true),
+            (owned(&["b"]), owned(&["a"]), true),
+            (owned(&["a"]), owned(&["a"]), false),
+            (owned(&["a"]), free(), false),
+        ] {
+            let request = json!({"operation": "UPDATE", "resource": {"group": "apps"}});
+            let facts = [("object", new), ("oldObject", old), ("request", request)];
+            let known = Known(facts.map(|(name, value)| (name, Object::of(&value))));
+            assert_eq!(expression.holds(&known), Ok(expected));
+        }
     }
 }

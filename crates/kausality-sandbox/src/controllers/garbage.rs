@@ -174,7 +174,7 @@ fn release(cache: &Cache, resource: &Resource, item: &Value) -> Vec<Write> {
 }
 
 /// Takes owners off an object, if it is still as it was seen.
-fn let_go(resource: &Resource, item: &Value, uids: &[String]) -> Write {
+pub(super) fn let_go(resource: &Resource, item: &Value, uids: &[String]) -> Write {
     let stay = object::owners(item).filter(|owner| !uids.iter().any(|uid| uid == owner.uid()));
     let stay: Vec<_> = stay.map(|owner| owner.reference().clone()).collect();
     let stay = if stay.is_empty() { Value::Null } else { Value::Array(stay) };

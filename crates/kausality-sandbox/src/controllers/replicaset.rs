@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use kausality_api::selector::{LabelSelector, Labels};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     Action, Cache, Change, Controller, Key, Outcome, PODS, REPLICA_SETS, Refusal, Time, Watched, Write,
     conditions::{self, Condition},
     expectations::Expectations,
-    object, pod,
+    garbage, object, pod,
 };
 
 /// At most this many Pods are created or deleted in one sync.
@@ -55,12 +57,17 @@ impl Controller for ReplicaSets {
             return Outcome::default();
         };
         let pods = cache.owned(&PODS, object::uid(set)).map(|pod| &**pod);
-        let (active, ended): (Vec<_>, Vec<_>) = pods.partition(|pod| pod::active(pod));
+        let (pods, strangers): (Vec<_>, Vec<_>) = pods.partition(|pod| selects(set, pod));
+        let (active, ended): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod::active(pod));
         let mut writes = Vec::new();
         if self.expectations.satisfied(key, now) && !object::deleting(set) {
             writes = manage(set, &active);
             self.expectations.expect(key, &writes, now);
         }
+        // First of all: what is not let go of is not replaced either.
+        let strangers = strangers.into_iter().filter(|pod| !object::deleting(pod) && !object::deleting(set));
+        let uid = [object::uid(set).to_owned()];
+        writes.splice(0..0, strangers.map(|pod| garbage::let_go(&PODS, pod, &uid)));
         let status = status(set, &active, &ended, failure.as_ref(), now);
         if status != set["status"] {
             let status = Write::update_status(&REPLICA_SETS, object::with_status(set, status));
@@ -85,6 +92,12 @@ impl Controller for ReplicaSets {
         };
         self.failures.insert(key.clone(), (reason, refusal.to_string()));
     }
+}
+
+/// Whether a Pod has the labels of those that the ReplicaSet keeps. One that lost them is let go of.
+fn selects(set: &Value, pod: &Value) -> bool {
+    let selector = LabelSelector::deserialize(&set["spec"]["selector"]).unwrap_or_default();
+    selector.matches(&Labels::deserialize(&pod["metadata"]["labels"]).unwrap_or_default())
 }
 
 /// Creates what is missing, or deletes what is too much.

@@ -5,6 +5,7 @@ use kausality_api::{
     selector::{LabelSelector, Labels},
 };
 use kausality_cluster::registration;
+pub(super) use kausality_cluster::registration::OF_POLICIES;
 use serde_json::Value;
 
 use super::{
@@ -17,9 +18,6 @@ use super::{
 
 /// The label that names a namespace.
 pub(super) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-
-/// The entry that checks policies.
-pub(super) const OF_POLICIES: &str = "policies.kausality.io";
 
 /// What the API server is told about the webhook.
 #[derive(Clone, Copy, Debug)]

@@ -242,9 +242,11 @@ impl Engine {
                 };
                 self.world.write(Key::of(old), written);
             }
-            (Class::Metadata | Class::Update | Class::Own, Some((old, _)), Some((new, text)))
-                if request.sub_resource.is_empty() =>
-            {
+            (
+                Class::Metadata | Class::Release | Class::Update | Class::Own,
+                Some((old, _)),
+                Some((new, text)),
+            ) if request.sub_resource.is_empty() => {
                 let generation = match source {
                     Source::Webhook => generation_after(old, new),
                     Source::Audit(_) => new.metadata.generation,

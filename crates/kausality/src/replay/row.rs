@@ -154,9 +154,8 @@ impl Judged {
     /// Whether it is a change of intent, or cannot be told to be none.
     #[must_use]
     pub fn is_change(&self) -> bool {
-        use kausality_core::class::Class;
-        self.decision().is_none_or(|decision| {
-            matches!(decision.class, Class::Create | Class::Update | Class::Delete | Class::Scale)
-        })
+        use kausality_core::class::Class::{Create, Delete, Release, Scale, Update};
+        self.decision()
+            .is_none_or(|decision| matches!(decision.class, Create | Update | Release | Delete | Scale))
     }
 }

@@ -1,0 +1,238 @@
+//! Policies, as they are written: those whose meaning cannot be understood are refused, and those by which a controller
+//! would permit itself something.
+
+use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::exceptions::{self, Compiled};
+
+/// The one user that all controllers are, where they have no service accounts of their own.
+const CONTROLLERS: &str = "system:kube-controller-manager";
+
+/// Who delete whatever is in a namespace that goes, or has lost its owner.
+const COLLECTORS: [&str; 3] = [
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    CONTROLLERS,
+];
+
+#[derive(Deserialize)]
+struct Review {
+    request: Written,
+}
+
+/// A policy that somebody writes or deletes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Written {
+    /// Names the request.
+    pub uid: String,
+    #[serde(default)]
+    object: Value,
+    #[serde(default)]
+    old_object: Value,
+    #[serde(default)]
+    user_info: User,
+}
+
+/// Who writes it.
+#[derive(Debug, Default, Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+impl Written {
+    /// Reads an AdmissionReview.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse(review: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice::<Review>(review).map(|review| review.request)
+    }
+
+    /// Why it is refused.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let kind = &if self.object.is_null() { &self.old_object } else { &self.object }["kind"];
+        if kind == "Kausality" {
+            return match Kausality::deserialize(&self.object) {
+                _ if self.object.is_null() => None,
+                Ok(policy) => policy.fault(),
+                Err(error) => Some(error.to_string()),
+            };
+        }
+        let new = match self.object.is_null() {
+            true => None,
+            false => match ApprovalPolicy::deserialize(&self.object) {
+                Ok(policy) => Some(policy),
+                Err(error) => return Some(error.to_string()),
+            },
+        };
+        if let Some(policy) = &new {
+            match exceptions::compile(policy) {
+                Ok(policy) => {
+                    if let Some(fault) = self.vouches_for_itself(&policy) {
+                        return Some(fault);
+                    }
+                }
+                Err(faults) => {
+                    return Some(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+                }
+            }
+        }
+        self.frees_itself(new.as_ref())
+    }
+
+    /// People may speak of everybody; a controller must not permit itself anything, by a policy as little as by an approval.
+    fn is_bound(&self) -> bool {
+        let name = self.user_info.username.as_str();
+        name.starts_with("system:serviceaccount:") || name == CONTROLLERS
+    }
+
+    fn vouches_for_itself(&self, policy: &Compiled) -> Option<String> {
+        let User { username, groups } = &self.user_info;
+        let rule = policy.permits(username, groups).filter(|_| self.is_bound())?;
+        Some(format!(
+            "spec.rules[{rule}].subjects: {username} cannot write a rule that lets its own changes pass"
+        ))
+    }
+
+    fn frees_itself(&self, new: Option<&ApprovalPolicy>) -> Option<String> {
+        let User { username, groups } = &self.user_info;
+        let collected = new.is_none() && COLLECTORS.contains(&username.as_str());
+        // What cannot be understood as it is stored denies nothing.
+        let old =
+            ApprovalPolicy::deserialize(&self.old_object).ok().filter(|_| self.is_bound() && !collected)?;
+        let rule = exceptions::lifted(&old, new, username, groups)?;
+        Some(format!("spec.rules[{rule}]: {username} cannot take away a rule that denies its own changes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault(object: Value, user_info: User) -> Option<String> {
+        Written { object, user_info, ..Written::default() }.fault()
+    }
+
+    fn check(spec: Value, expected: Option<&str>) {
+        let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "Kausality",
+            "metadata": {"name": "p", "managedFields": []}, "spec": spec, "status": {"conditions": []}});
+        let found = fault(policy, User::default());
+        match (&found, expected) {
+            (None, None) => {}
+            (Some(found), Some(expected)) if found.contains(expected) => {}
+            _ => panic!("{found:?}, and not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_fault_is_named_by_its_field() {
+        let rules = json!([{"apiGroups": ["apps"], "resources": ["deployments"]}]);
+        check(json!({"resources": rules, "mode": "log"}), None);
+        check(json!({"resources": [], "mode": "log"}), Some("spec.resources"));
+        check(json!({"resources": rules}), Some("mode"));
+        check(json!({"resources": rules, "mode": "log", "modes": []}), Some("modes"));
+        check(
+            json!({"resources": [{"apiGroups": ["*"], "resources": ["*"]}], "mode": "log"}),
+            Some("apiGroups"),
+        );
+        let selector = |operator: &str, values: &[&str]| {
+            json!({"resources": rules, "mode": "log", "objectSelector": {"matchExpressions": [
+                {"key": "team", "operator": operator, "values": values}]}})
+        };
+        check(selector("In", &["a"]), None);
+        check(selector("In", &[]), Some("spec.objectSelector.matchExpressions[0].values"));
+        check(selector("Exists", &["a"]), Some("spec.objectSelector.matchExpressions[0].values"));
+        check(selector("in", &["a"]), Some("in"));
+        check(
+            json!({"resources": rules, "mode": "log", "namespaces": {"selector": {"matchLabels": {"a b": "c"}}}}),
+            Some("spec.namespaces.selector.matchLabels"),
+        );
+        assert_eq!(fault(Value::Null, User::default()), None);
+    }
+
+    #[test]
+    fn a_fault_of_an_approval_policy_is_shown_where_it_is() {
+        let policy = |rule: Value| {
+            json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+                "metadata": {"name": "p", "uid": "u"}, "spec": {"rules": [rule]}, "status": {}})
+        };
+        let mut rule =
+            json!({"apiVersion": "v1", "kind": "Pod", "subjects": [{"kind": "User", "name": "a"}]});
+        let fault = |policy: Value| fault(policy, User::default());
+        assert_eq!(fault(policy(rule.clone())), None);
+        rule["match"] = json!({"cel": "object.spec.replicas > 'x'.size(", "regexp": "["});
+        let found = fault(policy(rule.clone())).unwrap();
+        assert!(
+            found.contains("spec.rules[0].match.cel: ") && found.contains("spec.rules[0].match.regexp: "),
+            "{found}"
+        );
+        rule["matches"] = json!({});
+        assert!(fault(policy(rule)).unwrap().contains("matches"));
+    }
+
+    #[test]
+    fn a_service_account_cannot_let_its_own_changes_pass() {
+        let policy = |action: &str, subject: Value| {
+            json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy", "metadata": {"name": "p"},
+                "spec": {"rules": [{"action": action, "apiVersion": "v1", "kind": "Pod", "subjects": [subject]}]}})
+        };
+        let by = |username: &str| User {
+            username: username.to_owned(),
+            groups: vec!["system:authenticated".to_owned()],
+        };
+        let own = json!({"kind": "ServiceAccount", "name": "eks", "namespace": "infra"});
+        let everybody = json!({"kind": "Group", "name": "system:authenticated"});
+        let eks = || by("system:serviceaccount:infra:eks");
+        let found = fault(policy("allow", own.clone()), eks()).unwrap();
+        assert!(
+            found.starts_with("spec.rules[0].subjects: system:serviceaccount:infra:eks cannot"),
+            "{found}"
+        );
+        assert!(fault(policy("allow", everybody.clone()), eks()).is_some());
+        assert!(fault(policy("allow", everybody.clone()), by("system:kube-controller-manager")).is_some());
+        assert_eq!(fault(policy("deny", own.clone()), eks()), None);
+        assert_eq!(fault(policy("allow", own), by("system:serviceaccount:argocd:argocd")), None);
+        assert_eq!(fault(policy("allow", everybody), by("alice")), None);
+    }
+
+    #[test]
+    fn a_service_account_cannot_lift_what_is_denied_to_it() {
+        let policy = |rule: Value| {
+            json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ApprovalPolicy",
+                "metadata": {"name": "eks", "namespace": "infra"}, "spec": {"rules": [rule]}})
+        };
+        let rule = |reason: &str, dry_run: bool| json!({"action": "deny", "apiVersion": "v1", "kind": "Pod", "reason": reason, "dryRun": dry_run});
+        let about_others = json!({"action": "deny", "apiVersion": "v1", "kind": "Pod",
+            "subjects": [{"kind": "ServiceAccount", "name": "other"}]});
+        let fault = |username: &str, old: Value, new: Value| {
+            let user_info = User { username: username.to_owned(), groups: Vec::new() };
+            Written { object: new, old_object: old, user_info, uid: String::new() }.fault()
+        };
+        let eks = "system:serviceaccount:infra:eks";
+        let refused =
+            Some(format!("spec.rules[0]: {eks} cannot take away a rule that denies its own changes"));
+        let stored = policy(rule("a", false));
+        assert_eq!(fault(eks, stored.clone(), Value::Null), refused, "deleted");
+        assert_eq!(fault(eks, stored.clone(), policy(rule("a", true))), refused, "only tried");
+        assert_eq!(fault(eks, stored.clone(), policy(about_others.clone())), refused, "replaced");
+        assert_eq!(fault(eks, stored.clone(), policy(rule("b", false))), None, "for another reason");
+        assert_eq!(fault(eks, policy(about_others), Value::Null), None, "about others");
+        assert_eq!(fault(eks, policy(rule("a", true)), Value::Null), None, "was only tried");
+        assert_eq!(fault("alice", stored.clone(), Value::Null), None, "a person");
+        let everybody = policy(json!({"action": "deny", "apiVersion": "v1", "kind": "Pod",
+            "subjects": [{"kind": "User", "name": "*"}]}));
+        for collector in COLLECTORS {
+            assert_eq!(fault(collector, everybody.clone(), Value::Null), None, "{collector}");
+            assert!(fault(collector, everybody.clone(), stored.clone()).is_some(), "{collector}");
+        }
+    }
+}
