@@ -16,7 +16,7 @@ mod rule;
 mod subjects;
 
 pub(crate) use asked::{Asked, Known};
-pub use judge::{Held, Judgement, Match, Supposed, changed_fields};
+pub use judge::{Held, Judgement, Match, Need, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
 pub use rule::{PolicyFault, compile, lifted, prohibitions};
@@ -133,7 +133,7 @@ impl Exceptions {
             for key in rule.subjects.keys() {
                 of_kind.entry(key).or_default().entry(namespace.to_owned()).or_default().push(place);
             }
-            all.asks_for_parent |= rule.names_parent();
+            all.asks_for_parent |= rule.names("parent");
             all.about_origins |= rule.causes.contains(&RuleCause::Origin);
             all.rules.push(rule.clone());
         }

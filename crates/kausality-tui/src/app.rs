@@ -22,8 +22,10 @@ pub enum Input {
     Drifts(Vec<Drift>),
     /// How the connection to the cluster is.
     Link(Link),
+    /// What a deed that was tried would do, in lines: it is done if that is meant.
+    Tried(Deed, Vec<String>),
     /// What became of a deed: what to tell about it.
-    Done(Result<String, String>),
+    Done(Deed, Result<String, String>),
     /// What time it is.
     Time(Timestamp),
 }
@@ -58,6 +60,8 @@ pub struct Deed {
     pub drifts: Vec<DriftKey>,
     /// Why; or for how long, of a snooze.
     pub text: String,
+    /// Whether it is only to be seen what it would do.
+    pub trial: bool,
 }
 
 /// What can be decided.
@@ -100,6 +104,11 @@ impl Action {
         }
     }
 
+    /// Whether it is shown before it is done what it would do: a policy outlasts the drift.
+    pub(crate) fn is_tried(self) -> bool {
+        self == Self::Except
+    }
+
     /// What must be said beside it, if anything.
     pub(crate) fn question(self) -> Option<&'static str> {
         match self {
@@ -133,6 +142,10 @@ pub(crate) enum Asking {
     Text(Action, String),
     /// Whether it is meant, since it is about several drifts.
     Sure(Deed),
+    /// Nothing yet: what this would do is being found out.
+    Waiting(Deed),
+    /// Whether that is meant which a deed would do: these lines, shown from the one of this number on.
+    Shown(Deed, Vec<String>, usize),
 }
 
 /// All there is to know.
@@ -179,8 +192,18 @@ impl App {
             }
             Input::Link(link) => self.link = link,
             Input::Time(now) => self.now = now,
-            Input::Done(done) => {
+            Input::Tried(deed, lines) => {
                 self.working = self.working.saturating_sub(1);
+                // Whoever has turned to something else is not asked.
+                if self.asking == Asking::Waiting(deed.clone()) {
+                    self.asking = Asking::Shown(Deed { trial: false, ..deed }, lines, 0);
+                }
+            }
+            Input::Done(deed, done) => {
+                self.working = self.working.saturating_sub(1);
+                if self.asking == Asking::Waiting(deed) {
+                    self.asking = Asking::Nothing;
+                }
                 self.message = Some(match done {
                     Ok(told) => (told, false),
                     Err(why) => (why, true),
@@ -224,7 +247,12 @@ impl App {
             self.message = Some(("There is no drift to decide about.".to_owned(), true));
             return None;
         }
-        let deed = Deed { action, drifts, text };
+        let deed = Deed { action, drifts, text, trial: action.is_tried() };
+        if deed.trial {
+            let command = self.act(deed.clone());
+            self.asking = Asking::Waiting(deed);
+            return command;
+        }
         if deed.drifts.len() > 1 {
             self.asking = Asking::Sure(deed);
             return None;

@@ -23,7 +23,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("A", "approve: choose how long it lasts"),
     ("r", "reject, with a reason"),
     ("u", "take approvals and rejections back"),
-    ("e", "except: a policy lets the like of it pass"),
+    ("e", "except: a policy lets the like of it pass; it is shown first"),
     ("f  F", "freeze the parent; unfreeze it"),
     ("s", "snooze the parent: no reports for a while"),
     ("?", "this page"),
@@ -52,6 +52,43 @@ impl App {
                 KeyCode::Char('y' | 'Y') => self.act(deed),
                 _ => None,
             },
+            Asking::Waiting(deed) => {
+                match key.code {
+                    KeyCode::Esc => self.leave(),
+                    _ => self.asking = Asking::Waiting(deed),
+                }
+                None
+            }
+            Asking::Shown(deed, lines, from) => match key.code {
+                KeyCode::Char('y' | 'Y') | KeyCode::Enter => self.act(deed),
+                KeyCode::Esc | KeyCode::Char('n' | 'N' | 'q') => {
+                    self.leave();
+                    None
+                }
+                code => {
+                    self.asking = Asking::Shown(deed, lines, from);
+                    self.step(code).into_iter().for_each(|lines| self.move_by(lines));
+                    None
+                }
+            },
+        }
+    }
+
+    fn leave(&mut self) {
+        self.message = Some(("Nothing was written.".to_owned(), false));
+    }
+
+    /// By how many lines a key moves, if it does.
+    fn step(&self, key: KeyCode) -> Option<isize> {
+        let page = isize::try_from(self.page).unwrap_or(10);
+        match key {
+            KeyCode::Down | KeyCode::Char('j') => Some(1),
+            KeyCode::Up | KeyCode::Char('k') => Some(-1),
+            KeyCode::PageDown => Some(page),
+            KeyCode::PageUp => Some(-page),
+            KeyCode::Home | KeyCode::Char('g') => Some(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => Some(isize::MAX),
+            _ => None,
         }
     }
 
@@ -63,12 +100,6 @@ impl App {
                 self.screen = if self.screen == Screen::Help { Screen::List } else { Screen::Help };
             }
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left | KeyCode::Char('h') => self.back(),
-            KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
-            KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
-            KeyCode::PageDown => self.move_by(isize::try_from(self.page).unwrap_or(10)),
-            KeyCode::PageUp => self.move_by(-isize::try_from(self.page).unwrap_or(10)),
-            KeyCode::Home | KeyCode::Char('g') => self.move_by(isize::MIN),
-            KeyCode::End | KeyCode::Char('G') => self.move_by(isize::MAX),
             KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => self.open(),
             KeyCode::Char(' ') => self.fold(),
             KeyCode::Char('/') => {
@@ -87,7 +118,7 @@ impl App {
             KeyCode::Char('f') => self.ask(Action::Freeze),
             KeyCode::Char('s') => self.ask(Action::Snooze),
             KeyCode::Char('e') => self.ask(Action::Except),
-            _ => {}
+            key => self.step(key).into_iter().for_each(|lines| self.move_by(lines)),
         }
         None
     }
@@ -109,6 +140,10 @@ impl App {
     }
 
     fn move_by(&mut self, lines: isize) {
+        if let Asking::Shown(_, _, from) = &mut self.asking {
+            *from = from.saturating_add_signed(lines);
+            return;
+        }
         if let Screen::Detail(_, from) = &mut self.screen {
             let lines = i16::try_from(lines).unwrap_or(if lines < 0 { i16::MIN } else { i16::MAX });
             *from = from.saturating_add_signed(lines);

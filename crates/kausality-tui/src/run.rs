@@ -70,7 +70,8 @@ async fn turn(
             Some(Command::Quit) => break,
             Some(Command::Act(deed)) => {
                 if let Err(error) = deeds.try_send(deed) {
-                    app.take(Input::Done(Err(format!("cannot be done now: {error}"))));
+                    let why = format!("cannot be done now: {error}");
+                    app.take(Input::Done(error.into_inner(), Err(why)));
                 }
             }
             None => {}

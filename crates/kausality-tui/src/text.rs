@@ -36,6 +36,23 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     out
 }
 
+/// A text of others on as many lines as it takes.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    for letter in plain(text).chars() {
+        let columns = letter.width().unwrap_or(0);
+        if used + columns > width && used > 0 {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        line.push(letter);
+        used += columns;
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +64,15 @@ mod tests {
         assert_eq!(fit("日本語", 5), "日本…");
         assert!(!fit("\u{1b}[31mred", 20).contains('\u{1b}'));
         assert_eq!(fit("a", 0), "");
+    }
+
+    #[test]
+    fn long_texts_go_on_in_the_next_line() {
+        assert_eq!(wrap("replicas", 3), ["rep", "lic", "as"]);
+        assert_eq!(wrap("日本語", 5), ["日本", "語"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("ab", 0), ["a", "b"]);
+        assert_eq!(wrap("a\u{1b}", 20), ["a\\u{1b}"]);
     }
 
     #[test]

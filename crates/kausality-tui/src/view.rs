@@ -6,7 +6,7 @@ use ratatui::{
     layout::{Alignment, Constraint, Layout, Rect},
     style::{Color, Modifier, Style, Stylize},
     text::{Line, Span},
-    widgets::{Block, Borders, Clear, Paragraph, Wrap},
+    widgets::{Paragraph, Wrap},
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     text::{age, fit},
 };
 
+mod ask;
 mod detail;
 
 /// Draws everything.
@@ -38,7 +39,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
         Screen::Help => help(frame, body),
     }
     frame.render_widget(foot_line(app, foot.width), foot);
-    ask(frame, body, app);
+    ask::draw(frame, body, app);
 }
 
 fn title(app: &App, width: u16) -> Line<'static> {
@@ -202,55 +203,6 @@ fn help(frame: &mut Frame<'_>, area: Rect) {
         Line::from("  On a cause, a decision is about all of its drifts, and is asked about first.").dim(),
     );
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
-}
-
-/// What is asked, in a box over the rest.
-fn ask(frame: &mut Frame<'_>, area: Rect, app: &App) {
-    let (title, lines) = match &app.asking {
-        Asking::Nothing | Asking::Filter => return,
-        Asking::Approval => (
-            " Approve ",
-            vec![
-                Line::from("o  once: the next time it happens"),
-                Line::from("g  generation: while the parent stays as it is"),
-                Line::from("a  always: until somebody takes it back"),
-                Line::from("Esc  not at all").dim(),
-            ],
-        ),
-        Asking::Text(action, text) => (
-            " Decide ",
-            vec![
-                Line::from(action.name()).bold(),
-                Line::from(action.question().unwrap_or_default()),
-                Line::from(format!("> {text}▏")).yellow(),
-                Line::from("Enter does it, Esc does not").dim(),
-            ],
-        ),
-        Asking::Sure(deed) => {
-            let mut lines =
-                vec![Line::from(format!("{} — {} drifts:", deed.action.name(), deed.drifts.len())).bold()];
-            let shown = deed.drifts.iter().take(5).filter_map(|key| app.drifts.get(key));
-            lines.extend(shown.map(|drift| {
-                Line::from(format!("  {} of {}", drift.spec.summary.child, drift.spec.summary.parent))
-            }));
-            if deed.drifts.len() > 5 {
-                lines.push(Line::from(format!("  … and {} more", deed.drifts.len() - 5)));
-            }
-            lines.push(Line::from("Sure? y does it, any other key does not").yellow());
-            (" Several at once ", lines)
-        }
-    };
-    let height = u16::try_from(lines.len()).unwrap_or(5) + 2;
-    let width = area.width.min(70);
-    let area = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + area.height.saturating_sub(height) / 2,
-        width,
-        height: height.min(area.height),
-    };
-    frame.render_widget(Clear, area);
-    let block = Block::new().borders(Borders::ALL).title(title);
-    frame.render_widget(Paragraph::new(lines).block(block).wrap(Wrap { trim: false }), area);
 }
 
 #[cfg(test)]

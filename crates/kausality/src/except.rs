@@ -5,47 +5,50 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
-    API_VERSION, GROUP,
-    exception::{ApprovalPolicy, ApprovalPolicySpec, Metadata, PolicyKind, PolicyRule},
+    GROUP,
+    exception::{ApprovalPolicy, ApprovalPolicySpec, PolicyKind, PolicyRule},
     text::plain,
 };
-use kausality_core::exceptions::{self, Compiled, Exceptions};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams, PostParams},
-    core::{ApiResource, DynamicObject},
-};
-use serde_json::json;
+use kausality_core::exceptions::Exceptions;
 
 use crate::{
     act::{Acting, Choice, DryRun, Editor, agreed},
     approve::{ModeArgument, reason},
     connect::Connection,
-    ledger::{Entry, Scope, refused, within},
+    ledger::{Entry, Scope},
     output::{self, DeedOutput, count},
+    replay::policies::compiled,
     span,
 };
 
+#[cfg(test)]
+mod fixture;
+mod hold;
+mod home;
+mod known;
+mod outlook;
 mod past;
 mod rules;
 
+use home::{Home, Plan};
+use known::Known;
 use past::Past;
 use rules::Wish;
 
 /// How many other drifts are listed.
 const SHOWN: usize = 10;
 
-/// The field manager of edits.
-const MANAGER: &str = "kausality";
+/// What is said before all that is wrong with the policy.
+const INVALID: &str = "the policy would not be valid";
 
 /// Make rules of drifts, so that the like of them pass without anybody being asked.
 ///
-/// Each rule names the child, who changed it, the operation and, of updates, the fields. The policy is shown with what else of the
-/// ledger its rules would have matched, and then written. You need the verb "approve" on drifts.kausality.io, and must be
+/// Each rule names the child, who changed it, the operation and, of updates, the fields. It must match the drift that it is made
+/// of. The policy is shown with what else of the ledger its rules would have matched, and then written. You need the verb "approve" on drifts.kausality.io, and must be
 /// allowed to write approvalpolicies.kausality.io.
 #[derive(Debug, Args)]
 pub struct Except {
@@ -91,20 +94,20 @@ pub struct Except {
     connection: Connection,
 }
 
-/// Where a policy is.
-struct Home {
-    kind: PolicyKind,
-    namespace: String,
-    api: Api<DynamicObject>,
+/// What there is to say about a plan.
+struct Outlook {
+    /// What must be known before it is written, in every case.
+    cautions: Vec<String>,
+    /// What else is good to know.
+    notes: Vec<String>,
 }
 
-/// A policy as it will be.
-struct Plan {
-    policy: ApprovalPolicy,
-    /// The rules that are not there yet.
-    added: Vec<PolicyRule>,
-    /// The version that it was made from, if there was one.
-    version: Option<String>,
+impl Outlook {
+    fn warn(&self) {
+        for line in &self.cautions {
+            anstream::eprintln!("note: {}", plain(line));
+        }
+    }
 }
 
 impl Except {
@@ -123,8 +126,32 @@ impl Except {
         if entries.is_empty() {
             bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
         }
-        let home = self.home(&editor.ledger.client, &entries)?;
+        let home = Home::of(&editor.ledger.client, self.cluster_policy, &entries)?;
         editor.may_decide(&home.namespace).await?;
+        let rules = self.rules(&home, &entries)?;
+        let plan = home.plan(&self.policy, &rules).await?;
+        compiled(&plan.policy, INVALID)?;
+        let outlook = self.outlook(&editor, &home, &plan, &rules, &entries).await?;
+        if plan.added.is_empty() {
+            outlook.warn();
+            self.tell(&plan.policy, "has such a rule already")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !self.agreed(&plan, &outlook)? {
+            anstream::eprintln!("Nothing was written.");
+            return Ok(ExitCode::FAILURE);
+        }
+        home.write(&plan, self.acting.dry_run).await?;
+        let done = match &plan.version {
+            Some(_) => format!("has {} more", count(plan.added.len(), "rule")),
+            None => format!("created, with {}", count(plan.added.len(), "rule")),
+        };
+        self.tell(&plan.policy, &format!("{done}{}", self.acting.dry_run.note()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The rules that the drifts call for, each once.
+    fn rules(&self, home: &Home, entries: &[Entry]) -> Result<Vec<PolicyRule>> {
         let wish = Wish {
             any_name: self.any_name,
             any_field: self.any_field,
@@ -135,104 +162,79 @@ impl Except {
             cluster: home.kind == PolicyKind::ClusterApprovalPolicy,
         };
         let mut rules: Vec<PolicyRule> = Vec::new();
-        for entry in &entries {
+        for entry in entries {
             let rule = wish.rule(&entry.drift.spec).map_err(|why| anyhow!("{}: {why}", entry.full_name()))?;
             if !rules.iter().any(|known| rules::says_the_same(known, &rule)) {
                 rules.push(rule);
             }
         }
-        let plan = self.plan(&home, rules).await?;
-        compiled(&plan.policy)?;
-        if plan.added.is_empty() {
-            self.tell(&plan.policy, "has such a rule already")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let past = self.past(&editor, &home, &plan, &entries).await?;
-        if !self.agreed(&plan, &past)? {
-            anstream::eprintln!("Nothing was written.");
-            return Ok(ExitCode::FAILURE);
-        }
-        let done = self.write(&home, &plan).await?;
-        self.tell(&plan.policy, &done)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(rules)
     }
 
-    /// Where the policy belongs: beside the children, or above all of them.
-    fn home(&self, client: &Client, entries: &[Entry]) -> Result<Home> {
-        let mut namespaces: Vec<&str> =
-            entries.iter().map(|entry| entry.drift.spec.child.namespace.as_str()).collect();
-        namespaces.sort_unstable();
-        namespaces.dedup();
-        let (kind, namespace) = match namespaces.as_slice() {
-            [""] => (PolicyKind::ClusterApprovalPolicy, ""),
-            _ if self.cluster_policy => (PolicyKind::ClusterApprovalPolicy, ""),
-            [namespace] => (PolicyKind::ApprovalPolicy, *namespace),
-            several => bail!(
-                "these drifts are of children in {} namespaces: except them one namespace after the other, or say \
-                 --cluster-policy",
-                several.len()
-            ),
+    /// What will become of the drifts that were chosen, and what else of the ledger the new rules would have matched.
+    async fn outlook(
+        &self,
+        editor: &Editor,
+        home: &Home,
+        plan: &Plan,
+        rules: &[PolicyRule],
+        chosen: &[Entry],
+    ) -> Result<Outlook> {
+        let now = span::now();
+        let alone = |rules: &[PolicyRule]| {
+            let spec = ApprovalPolicySpec { rules: rules.to_vec() };
+            let compiled = compiled(&ApprovalPolicy { spec, ..plan.policy.clone() }, INVALID)?;
+            anyhow::Ok(Exceptions::new([&compiled]))
         };
-        let resource = ApiResource {
-            group: GROUP.to_owned(),
-            version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
-            api_version: API_VERSION.to_owned(),
-            kind: kind.as_str().to_owned(),
-            plural: kind.plural().to_owned(),
-        };
-        let api = match kind {
-            PolicyKind::ApprovalPolicy => Api::namespaced_with(client.clone(), namespace, &resource),
-            PolicyKind::ClusterApprovalPolicy => Api::all_with(client.clone(), &resource),
-        };
-        Ok(Home { kind, namespace: namespace.to_owned(), api })
-    }
-
-    /// The policy as it is, with those of the rules that it lacks.
-    async fn plan(&self, home: &Home, rules: Vec<PolicyRule>) -> Result<Plan> {
-        let reading = format!("cannot read {} {}", home.kind.as_str(), self.policy);
-        let found = within(&reading, home.api.get_opt(&self.policy)).await?;
-        let version = found.as_ref().and_then(|object| object.metadata.resource_version.clone());
-        let mut policy = match found {
-            Some(object) => {
-                serde_json::to_value(object)
-                    .and_then(serde_json::from_value::<ApprovalPolicy>)
-                    .with_context(|| format!("{} {} cannot be understood", home.kind.as_str(), self.policy))?
+        let mut known = Known::default();
+        let rules = alone(rules)?;
+        known.gather(editor, &rules, chosen, now).await;
+        let mut cautions = outlook::covered(&rules, chosen, &known, now)?;
+        match home.prohibitions(plan, chosen).await {
+            Ok(prohibitions) => {
+                let prohibitions = Exceptions::new(&prohibitions);
+                known.gather(editor, &prohibitions, chosen, now).await;
+                cautions.extend(outlook::denied(&prohibitions, chosen, &known, now));
             }
-            None => ApprovalPolicy {
-                api_version: API_VERSION.to_owned(),
-                kind: home.kind,
-                metadata: Metadata { name: self.policy.clone(), namespace: home.namespace.clone() },
-                spec: ApprovalPolicySpec { rules: Vec::new() },
-            },
-        };
-        let known = |rule: &PolicyRule| policy.spec.rules.iter().any(|it| rules::says_the_same(it, rule));
-        let added: Vec<PolicyRule> = rules.into_iter().filter(|rule| !known(rule)).collect();
-        policy.spec.rules.extend(added.iter().cloned());
-        Ok(Plan { policy, added, version })
-    }
-
-    /// What else of the ledger the new rules would have matched.
-    async fn past(&self, editor: &Editor, home: &Home, plan: &Plan, chosen: &[Entry]) -> Result<Past> {
-        let alone =
-            ApprovalPolicy { spec: ApprovalPolicySpec { rules: plan.added.clone() }, ..plan.policy.clone() };
-        let rules = Exceptions::new([&compiled(&alone)?]);
+            Err(error) => {
+                cautions.push(format!("It cannot be told whether a policy denies it: {error:#}."));
+            }
+        }
+        if plan.added.is_empty() {
+            return Ok(Outlook { cautions, notes: Vec::new() });
+        }
         let scope = match home.kind {
             PolicyKind::ApprovalPolicy => Scope::Namespace(home.namespace.clone()),
             PolicyKind::ClusterApprovalPolicy => Scope::Everywhere,
         };
         let entries = editor.ledger.read(&scope, None).await?;
-        Ok(Past::of(&rules, &entries, chosen, span::now()))
+        let added = alone(&plan.added)?;
+        known.gather(editor, &added, &entries, now).await;
+        let mut notes = Past::of(&added, &entries, chosen, &known, now).lines(SHOWN);
+        if known.is_any() {
+            notes.push("What rules ask of parents and namespaces is told as of now.".to_owned());
+        }
+        Ok(Outlook { cautions, notes })
     }
 
     /// Shows the policy and what follows from it, and asks whether it is meant, where somebody can be asked.
-    fn agreed(&self, plan: &Plan, past: &Past) -> Result<bool> {
+    fn agreed(&self, plan: &Plan, outlook: &Outlook) -> Result<bool> {
         if self.acting.output == DeedOutput::Text {
             let mut shown = Vec::new();
             output::yaml(&mut shown, &plan.policy)?;
             anstream::eprint!("{}", plain_lines(&String::from_utf8_lossy(&shown)));
-            for line in past.lines(SHOWN) {
-                anstream::eprintln!("# {}", plain(&line));
+            if plan.version.is_some() {
+                let new = match plan.added.len() {
+                    1 => "The last rule is new.".to_owned(),
+                    several => format!("The last {several} rules are new."),
+                };
+                anstream::eprintln!("# {new}");
             }
+            for line in outlook.notes.iter().chain(&outlook.cautions) {
+                anstream::eprintln!("# {}", plain(line));
+            }
+        } else {
+            outlook.warn();
         }
         if self.acting.yes || self.acting.dry_run != DryRun::None {
             return Ok(true);
@@ -241,42 +243,6 @@ impl Except {
             bail!("a policy outlasts the drift, and there is nobody to ask: say --yes");
         }
         agreed("Write it?")
-    }
-
-    async fn write(&self, home: &Home, plan: &Plan) -> Result<String> {
-        let done = match &plan.version {
-            Some(_) => format!("has {} more", count(plan.added.len(), "rule")),
-            None => format!("created, with {}", count(plan.added.len(), "rule")),
-        };
-        let done = format!("{done}{}", self.acting.dry_run.note());
-        if self.acting.dry_run == DryRun::Client {
-            return Ok(done);
-        }
-        let dry_run = self.acting.dry_run == DryRun::Server;
-        let what = format!("cannot write {}", plan.policy.reference());
-        let written = match &plan.version {
-            Some(version) => {
-                let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"rules": plan.policy.spec.rules}});
-                let parameters = PatchParams {
-                    dry_run,
-                    field_manager: Some(MANAGER.to_owned()),
-                    ..PatchParams::default()
-                };
-                within(&what, home.api.patch(&self.policy, &parameters, &Patch::Merge(patch))).await
-            }
-            None => {
-                let object: DynamicObject = serde_json::from_value(serde_json::to_value(&plan.policy)?)?;
-                let parameters = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
-                within(&what, home.api.create(&parameters, &object)).await
-            }
-        };
-        match written {
-            Ok(_) => Ok(done),
-            Err(error) if refused(&error) == Some(409) => {
-                Err(error.context("somebody else wrote to the policy meanwhile: try again"))
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Says what was done.
@@ -296,11 +262,4 @@ impl Except {
 /// Several lines, each without what would move the cursor.
 fn plain_lines(text: &str) -> String {
     text.lines().map(|line| format!("{}\n", plain(line))).collect()
-}
-
-fn compiled(policy: &ApprovalPolicy) -> Result<Compiled> {
-    exceptions::compile(policy).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        anyhow!("the policy would not be valid: {}", faults.join("\n"))
-    })
 }

@@ -77,8 +77,8 @@ pub struct Recording {
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     mode: ModeArgument,
 
-    /// A file of policies (Kausality, ApprovalPolicy, ClusterApprovalPolicy), YAML or JSON; may be given more than once
-    #[arg(long, value_name = "FILE")]
+    /// A file of policies (Kausality, ApprovalPolicy, ClusterApprovalPolicy), YAML or JSON, or a folder of YAML files; may be given more than once
+    #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
 }
 

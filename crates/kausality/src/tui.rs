@@ -118,18 +118,50 @@ async fn picture(
     }
 }
 
-/// Does what is decided, by the command that does it.
+/// Does what is decided, or tries it, by the command that does it.
 async fn act(mut decided: mpsc::Receiver<Deed>, inputs: &mpsc::Sender<Input>, connection: &[String]) {
     while let Some(deed) = decided.recv().await {
-        let done = timeout(DEADLINE, perform(&deed, connection)).await;
-        let done = done.unwrap_or_else(|_| Err(format!("no answer within {} s", DEADLINE.as_secs())));
-        if inputs.send(Input::Done(done)).await.is_err() {
+        let said = timeout(DEADLINE, perform(&deed, connection)).await;
+        let said = said.unwrap_or_else(|_| Err(format!("no answer within {} s", DEADLINE.as_secs())));
+        let input = match said {
+            Ok(said) if deed.trial && said.iter().any(Said::shows) => {
+                Input::Tried(deed, said.into_iter().flat_map(Said::shown).collect())
+            }
+            Ok(said) => {
+                let told: Vec<String> = said.into_iter().flat_map(|said| said.out).collect();
+                Input::Done(deed, Ok(shorten(&told.join("; "), MAX_MESSAGE)))
+            }
+            Err(why) => Input::Done(deed, Err(why)),
+        };
+        if inputs.send(input).await.is_err() {
             return;
         }
     }
 }
 
-async fn perform(deed: &Deed, connection: &[String]) -> Result<String, String> {
+/// What a command printed, line by line.
+struct Said {
+    out: Vec<String>,
+    err: Vec<String>,
+}
+
+impl Said {
+    /// Whether it shows something to agree to, and not only notes.
+    fn shows(&self) -> bool {
+        self.err.iter().any(|line| !line.starts_with("note: "))
+    }
+
+    /// What it shows: first what there is to say, then the document that it is about.
+    fn shown(self) -> Vec<String> {
+        let is_said = |line: &String| line.starts_with("# ") || line.starts_with("note: ");
+        let (mut lines, document): (Vec<_>, Vec<_>) = self.err.into_iter().partition(is_said);
+        lines.push(String::new());
+        lines.extend(document);
+        lines
+    }
+}
+
+async fn perform(deed: &Deed, connection: &[String]) -> Result<Vec<Said>, String> {
     let mut told = Vec::new();
     let mut namespaces: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in &deed.drifts {
@@ -138,23 +170,24 @@ async fn perform(deed: &Deed, connection: &[String]) -> Result<String, String> {
     for (namespace, names) in namespaces {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.args(words(deed)).args(names).args(connection).arg("--yes");
+        command.args(words(deed)).args(names).args(connection);
+        command.arg(if deed.trial { "--dry-run=client" } else { "--yes" });
         match namespace {
             "" => command.arg("--cluster"),
             namespace => command.args(["--namespace", namespace]),
         };
         command.stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await.map_err(|error| error.to_string())?;
-        let [said, complained] = [&output.stdout, &output.stderr].map(|text| {
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| {
             let text = String::from_utf8_lossy(text);
-            text.lines().map(|line| plain(line).into_owned()).collect::<Vec<_>>().join("; ")
+            text.lines().map(|line| plain(line).into_owned()).collect::<Vec<_>>()
         });
         if !output.status.success() {
-            return Err(shorten(&complained, MAX_MESSAGE));
+            return Err(shorten(&err.join("; "), MAX_MESSAGE));
         }
-        told.push(said);
+        told.push(Said { out, err });
     }
-    Ok(shorten(&told.join("; "), MAX_MESSAGE))
+    Ok(told)
 }
 
 /// The command that does it.

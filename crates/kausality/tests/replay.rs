@@ -215,6 +215,27 @@ fn matches_of_rules_are_golden() {
     insta::assert_snapshot!("replay-rules", stdout(&output));
 }
 
+/// A folder stands for the policies in it and below; the tests beside them are passed over.
+#[test]
+fn policies_can_be_given_as_a_folder() {
+    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let recording = fixture("drift-after-rollout.jsonl");
+    let output =
+        kausality(&["replay", &recording, "--policy", policies.to_str().unwrap(), "--mode", "enforce"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    let matched = |rule: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("ClusterApprovalPolicy/{rule} ")));
+        line.and_then(|line| line.split_whitespace().last()).unwrap_or("none").to_owned()
+    };
+    assert_eq!(matched("kausality-kubernetes rules[1]"), "1", "{text}");
+    assert_eq!(matched("kausality-flux rules[0]"), "0", "{text}");
+    let recordings = Path::new(&recording).parent().unwrap();
+    let output = kausality(&["replay", &recording, "--policy", recordings.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("holds no policy in files ending in .yaml"), "{}", stderr(&output));
+}
+
 #[test]
 fn why_is_golden() {
     for (name, line, golden) in [

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kausality_api::{
+    approval::ApprovalMode,
     exception::{Action, RuleCause},
     selector::Labels,
 };
@@ -56,6 +57,23 @@ pub struct Held {
     pub rule: Ruled,
     /// Whether it matches.
     pub matches: Match,
+    /// What it asks for beside who does what to which object: without, nothing can be told but that it is about others.
+    pub needs: Vec<Need>,
+}
+
+/// Something that a rule may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Which fields change.
+    Fields,
+    /// What the objects say.
+    Values,
+    /// What the request says of itself.
+    Request,
+    /// The parent.
+    Parent,
+    /// The labels of the child's namespace.
+    Namespace,
 }
 
 /// Whether a rule matches a change.
@@ -88,9 +106,11 @@ impl Exceptions {
     #[must_use]
     pub fn hold_each(&self, supposed: &Supposed<'_>) -> Vec<Held> {
         let held = supposed.ask(|asked| {
-            let rules =
-                self.rules.iter().map(|rule| Held { rule: rule.ruled(), matches: self.hold(asked, rule) });
-            rules.collect()
+            let held = |rule: &Arc<Rule>| {
+                let matches = self.hold(asked, rule);
+                Held { rule: rule.ruled(), matches, needs: needs(rule) }
+            };
+            self.rules.iter().map(held).collect()
         });
         held.unwrap_or_default()
     }
@@ -149,6 +169,20 @@ impl Supposed<'_> {
 
 fn child(review: &Review<'_>) -> Option<ObjectId> {
     crate::child::Child::of(&review.request).map(|child| child.id)
+}
+
+/// What must be known for a rule to be held against a change that it is about.
+fn needs(rule: &Rule) -> Vec<Need> {
+    let values = rule.regexp.is_some() || rule.names("object") || rule.names("oldObject");
+    let needs = [
+        (Need::Fields, !rule.fields.is_empty()),
+        (Need::Values, values),
+        (Need::Request, rule.names("request")),
+        // What it has let pass is recorded there.
+        (Need::Parent, rule.names("parent") || rule.mode != ApprovalMode::Always),
+        (Need::Namespace, rule.names("namespaceObject")),
+    ];
+    needs.into_iter().filter_map(|(need, is_needed)| is_needed.then_some(need)).collect()
 }
 
 /// Why a rule is about other changes, for people.

@@ -78,8 +78,8 @@ impl Rule {
         &self.mark
     }
 
-    pub(super) fn names_parent(&self) -> bool {
-        [&self.prereqs, &self.matches].into_iter().flatten().any(|it| it.names("parent"))
+    pub(super) fn names(&self, variable: &str) -> bool {
+        [&self.prereqs, &self.matches].into_iter().flatten().any(|it| it.names(variable))
     }
 }
 

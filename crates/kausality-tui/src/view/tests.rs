@@ -156,7 +156,7 @@ fn nothing_and_no_connection_are_golden() {
 fn keys_decide_about_what_is_selected() {
     let act = |action, names: &[&str], text: &str| {
         let drifts = names.iter().map(|name| key(name)).collect();
-        Some(Command::Act(Deed { action, drifts, text: text.to_owned() }))
+        Some(Command::Act(Deed { action, drifts, text: text.to_owned(), trial: false }))
     };
     // The last seen comes first: crossplane's only drift, then a cause and its drifts.
     let deciding = |keys: &str| press(&mut app(some()), keys);
@@ -176,6 +176,80 @@ fn keys_decide_about_what_is_selected() {
     assert_eq!(deciding("↓an"), None);
     assert_eq!(press(&mut app(Vec::new()), "a"), None);
     assert_eq!(deciding("q"), Some(Command::Quit));
+}
+
+/// What `kausality except` shows of a rule.
+fn shown() -> Vec<String> {
+    let said = [
+        "# It would also have matched 1 of 3 other drifts in the ledger:",
+        "#   drift/b2",
+        "# CAUTION: a rule denies it.",
+        "",
+    ];
+    let policy = (0..20).map(|number| format!("  - rule: {number}"));
+    said.into_iter().map(str::to_owned).chain(policy).collect()
+}
+
+#[test]
+fn an_exception_is_shown_before_it_is_made() {
+    let trial =
+        Deed { action: Action::Except, drifts: vec![key("b1")], text: "known".to_owned(), trial: true };
+    let meant = Some(Command::Act(Deed { trial: false, ..trial.clone() }));
+    let trying = || {
+        let mut app = app(some());
+        assert_eq!(press(&mut app, "eknown\n"), Some(Command::Act(trial.clone())));
+        app
+    };
+    let asked = || {
+        let mut app = trying();
+        app.take(Input::Tried(trial.clone(), shown()));
+        app
+    };
+    let mut waiting = trying();
+    insta::assert_snapshot!("except-waiting", screen(&mut waiting));
+    assert_eq!(press(&mut waiting, "y\n"), None, "there is nothing to agree to yet");
+    let mut app = asked();
+    insta::assert_snapshot!("except-shown", screen(&mut app));
+    press(&mut app, "G");
+    insta::assert_snapshot!("except-shown-end", screen(&mut app));
+    press(&mut app, "k");
+    let before = screen(&mut app);
+    assert!(before.contains("rule: 18") && !before.contains("rule: 19"), "{before}");
+    for (keys, expected) in [
+        ("y", meant.clone()),
+        ("\n", meant.clone()),
+        ("Gy", meant),
+        ("\u{1b}", None),
+        ("n", None),
+        ("x", None),
+    ] {
+        assert_eq!(press(&mut asked(), keys), expected, "{keys:?}");
+    }
+    let mut left = asked();
+    assert_eq!(press(&mut left, "\u{1b}y\n"), None);
+    let mut left = asked();
+    press(&mut left, "\u{1b}");
+    assert!(screen(&mut left).contains("Nothing was written."));
+}
+
+#[test]
+fn nobody_is_asked_about_what_they_have_left() {
+    let trial =
+        Deed { action: Action::Except, drifts: vec![key("b1")], text: "known".to_owned(), trial: true };
+    let mut left = app(some());
+    press(&mut left, "eknown\n\u{1b}/y");
+    left.take(Input::Tried(trial.clone(), shown()));
+    assert_eq!(press(&mut left, "y"), None);
+    assert!(screen(&mut left).contains("/yy"), "{}", screen(&mut left));
+    let mut failed = app(some());
+    press(&mut failed, "eknown\n");
+    failed.take(Input::Done(trial, Err("no right".to_owned())));
+    let said = screen(&mut failed);
+    assert!(said.contains("no right") && !said.contains("found out"), "{said}");
+    // A cause is asked about once, too.
+    let mut cause = app(some());
+    let Some(Command::Act(all)) = press(&mut cause, "↓eknown\n") else { panic!("it is tried") };
+    assert_eq!((all.drifts.len(), all.trial), (3, true));
 }
 
 #[test]
@@ -214,8 +288,10 @@ fn any_size_is_survived() {
     for width in [1, 2, 7, 20, 200] {
         for height in [1, 2, 3, 9, 60] {
             let mut app = app(some());
-            for keys in ["", "\n", "\u{1b}?", "\u{1b}A", "\u{1b}rx", "\u{1b}\u{1b}↓a"] {
-                press(&mut app, keys);
+            for keys in ["", "\n", "\u{1b}?", "\u{1b}A", "\u{1b}rx", "\u{1b}\u{1b}↓a", "\u{1b}ex\n"] {
+                if let Some(Command::Act(deed)) = press(&mut app, keys) {
+                    app.take(Input::Tried(deed, shown()));
+                }
                 screen_of(&mut app, width, height);
             }
         }

@@ -1,13 +1,15 @@
 //! What rules would have matched of the ledger.
 
-use jiff::Timestamp;
-use kausality_api::{drift::DriftSpec, exception::RuleCause};
-use kausality_core::{
-    Review,
-    exceptions::{Exceptions, Supposed},
-};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use kausality_api::drift::cause::DriftKey;
+use kausality_core::exceptions::Exceptions;
+
+use super::{
+    hold::{Told, hold},
+    known::Known,
+};
 use crate::{ledger::Entry, output::count};
 
 /// What rules would have matched.
@@ -17,29 +19,40 @@ pub(super) struct Past {
     matched: Vec<String>,
     /// How many were held against the rules.
     all: usize,
-    /// How many cannot be: the ledger does not hold their objects.
-    unclear: usize,
+    /// Of how many it cannot be told, and why.
+    unclear: BTreeMap<String, usize>,
 }
 
 impl Past {
-    pub(super) fn of(rules: &Exceptions, entries: &[Entry], chosen: &[Entry], now: Timestamp) -> Self {
+    pub(super) fn of(
+        rules: &Exceptions,
+        entries: &[Entry],
+        chosen: &[Entry],
+        known: &Known,
+        now: Timestamp,
+    ) -> Self {
         let mut past = Self::default();
-        let is_chosen = |entry: &Entry| chosen.iter().any(|one| one.full_name() == entry.full_name());
-        for entry in entries.iter().filter(|entry| !is_chosen(entry)) {
+        let is_same = |one: &Entry, other: &Entry| DriftKey::of(&one.drift) == DriftKey::of(&other.drift);
+        for entry in entries.iter().filter(|entry| !chosen.iter().any(|one| is_same(one, entry))) {
             past.all += 1;
-            match review(&entry.drift.spec) {
-                None => past.unclear += 1,
-                Some(review) if matches(rules, &review, now) => {
-                    let summary = &entry.drift.spec.summary;
-                    past.matched.push(format!(
-                        "{} {} of {}: {}",
-                        entry.full_name(),
-                        summary.child,
-                        summary.parent,
-                        summary.change
-                    ));
-                }
-                Some(_) => {}
+            let told = hold(rules, &entry.drift.spec, known, now);
+            if told.iter().any(|(_, told)| *told == Told::Yes) {
+                let summary = &entry.drift.spec.summary;
+                past.matched.push(format!(
+                    "{} {} of {}: {}",
+                    entry.full_name(),
+                    summary.child,
+                    summary.parent,
+                    summary.change
+                ));
+                continue;
+            }
+            let unclear = told.into_iter().find_map(|(_, told)| match told {
+                Told::Unclear(why) => Some(why),
+                _ => None,
+            });
+            if let Some(why) = unclear {
+                *past.unclear.entry(why).or_default() += 1;
             }
         }
         past
@@ -57,42 +70,11 @@ impl Past {
         if self.matched.len() > most {
             lines.push(format!("  … and {} more", self.matched.len() - most));
         }
-        if self.unclear > 0 {
-            lines.push(format!("Of {}, the ledger does not hold the objects.", count(self.unclear, "drift")));
+        for (why, drifts) in &self.unclear {
+            lines.push(format!("Of {}, it cannot be told: {why}.", count(*drifts, "drift")));
         }
         lines
     }
-}
-
-fn matches(rules: &Exceptions, review: &Value, now: Timestamp) -> bool {
-    let text = review.to_string();
-    let Ok(review) = Review::parse(text.as_bytes()) else { return false };
-    let supposed = Supposed { review: &review, parent: None, namespace: None, cause: RuleCause::Drift, now };
-    rules.judge(&supposed).ruled.is_some()
-}
-
-/// The request of a drift, as far as the ledger has it.
-fn review(drift: &DriftSpec) -> Option<Value> {
-    let (object, old_object) = match drift.request.operation.as_str() {
-        "CREATE" => (drift.new_object.clone()?, Value::Null),
-        "DELETE" => (Value::Null, drift.new_object.clone()?),
-        _ => (drift.new_object.clone()?, drift.old_object.clone()?),
-    };
-    let (group, version) = match drift.child.api_version.split_once('/') {
-        Some((group, version)) => (group, version),
-        None => ("", drift.child.api_version.as_str()),
-    };
-    Some(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": drift.request.uid,
-        "kind": {"group": group, "version": version, "kind": drift.child.kind},
-        "resource": {"group": group, "version": version, "resource": ""},
-        "name": drift.child.name,
-        "namespace": drift.child.namespace,
-        "operation": drift.request.operation,
-        "userInfo": {"username": drift.request.user, "groups": drift.request.groups},
-        "object": object,
-        "oldObject": old_object,
-    }}))
 }
 
 #[cfg(test)]

@@ -6,17 +6,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use kausality_api::{API_VERSION, GROUP, exception::ApprovalPolicy};
+use kausality_api::exception::ApprovalPolicy;
 use kausality_core::{
     Review,
     exceptions::{Compiled, Exceptions},
 };
 use serde_json::Value;
 
-use crate::{
-    manifests::documents,
-    replay::{input::Input, policies::exception},
-};
+pub(super) use crate::replay::policies::{files as all, kind, read};
+use crate::replay::{input::Input, policies::exception};
 
 /// Approval policies, as written and ready to be held against changes.
 #[derive(Debug, Default)]
@@ -48,31 +46,6 @@ impl Policies {
     pub(super) fn exceptions(&self) -> Exceptions {
         Exceptions::new(&self.compiled)
     }
-}
-
-/// The documents of a file.
-pub(super) fn read(file: &Path) -> Result<Vec<Value>> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    documents(&name, &text)
-}
-
-/// What a document is, if it is one of ours; else nothing.
-///
-/// # Errors
-/// If it is of another version than is known here: to pass it over would be to test less than was meant.
-pub(super) fn kind<'a>(file: &Path, document: &'a Value) -> Result<&'a str> {
-    let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (says("apiVersion"), says("kind"));
-    if api_version == API_VERSION {
-        return Ok(kind);
-    }
-    if matches!(kind, "ApprovalPolicy" | "ClusterApprovalPolicy" | "PolicyTest")
-        && (api_version.is_empty() || api_version.split('/').next() == Some(GROUP))
-    {
-        bail!("{}: apiVersion of a {kind} must be {API_VERSION}, not {api_version:?}", file.display());
-    }
-    Ok("")
 }
 
 /// The text of a recorded AdmissionReview, named as `FILE` or, where a file holds several, `FILE:LINE`.

@@ -6,21 +6,18 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_api::{
     API_VERSION,
     exception::{Action, ApprovalPolicy, ApprovalPolicySpec, MAX_RULES, Metadata, PolicyKind, PolicyRule},
     text::plain,
 };
-use kausality_core::{
-    cause::Cause,
-    exceptions::{self, Compiled},
-};
+use kausality_core::{cause::Cause, exceptions::Compiled};
 
 use crate::{
     output::{self, count},
-    replay::{Fed, Flow, Recording, engine::Judged},
+    replay::{Fed, Flow, Recording, engine::Judged, policies},
 };
 
 mod group;
@@ -259,8 +256,5 @@ impl Suggest {
 
 /// A policy that was made here is valid; if it is not, that must show here and not in a cluster.
 fn compiled(policy: &ApprovalPolicy) -> Result<Compiled> {
-    exceptions::compile(policy).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        anyhow!("the rules that were found are not valid: {}", faults.join("; "))
-    })
+    policies::compiled(policy, "the rules that were found are not valid")
 }

@@ -17,7 +17,7 @@ use kausality_core::{
 use serde::Serialize;
 
 use super::files::{self, Policies};
-use crate::{manifests::folder, output};
+use crate::output;
 
 mod case;
 mod show;
@@ -72,8 +72,6 @@ struct Said {
     rule: Option<String>,
 }
 
-const ENDINGS: [&str; 2] = ["yaml", "yml"];
-
 /// Rules that are told about where none is about a request.
 const SHOWN: usize = 5;
 
@@ -102,7 +100,7 @@ impl Test {
 fn load(path: &Path) -> Result<(Policies, Vec<Case>)> {
     let mut policies = Policies::default();
     let mut cases: Vec<Case> = Vec::new();
-    for file in folder(path, &ENDINGS)? {
+    for file in files::all(path)? {
         for document in files::read(&file)? {
             policies.take(&file, &document)?;
             if files::kind(&file, &document)? == "PolicyTest" {

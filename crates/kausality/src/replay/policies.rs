@@ -1,13 +1,19 @@
 //! Policies from files.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow, bail};
-use kausality_api::{API_VERSION, exception::ApprovalPolicy, policy::Kausality};
+use kausality_api::{API_VERSION, GROUP, exception::ApprovalPolicy, policy::Kausality};
 use kausality_core::exceptions::{self, Compiled};
 use serde_json::Value;
 
-use crate::manifests::documents;
+use crate::manifests::{documents, folder};
+
+/// How files end that policies are looked for in.
+const ENDINGS: [&str; 2] = ["yaml", "yml"];
 
 /// The policies of some files.
 #[derive(Debug, Default)]
@@ -18,33 +24,76 @@ pub(crate) struct Loaded {
     pub exceptions: Vec<Compiled>,
 }
 
-/// Reads the policies of YAML or JSON files: `Kausality`, `ApprovalPolicy` and `ClusterApprovalPolicy`. Other kinds in them
-/// are passed over.
+/// Reads the policies of YAML or JSON files, or of folders of YAML files: `Kausality`, `ApprovalPolicy` and
+/// `ClusterApprovalPolicy`. Other kinds in them are passed over.
 ///
 /// # Errors
-/// If a file cannot be read, or holds no policy.
-pub(crate) fn load(files: &[PathBuf]) -> Result<Loaded> {
+/// If a file cannot be read, one that is named or a whole folder holds no policy, or there are two of one name.
+pub(crate) fn load(paths: &[PathBuf]) -> Result<Loaded> {
     let mut loaded = Loaded::default();
-    for file in files {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        parse(file, &text, &mut loaded)?;
+    for path in paths {
+        let mut found = 0;
+        for file in files(path)? {
+            found += take(&file, read(&file)?, &mut loaded)?;
+        }
+        if found == 0 {
+            let place = if path.is_dir() { " in files ending in .yaml or .yml" } else { "" };
+            bail!(
+                "{} holds no policy{place} (apiVersion: {API_VERSION}, kind: Kausality, ApprovalPolicy or ClusterApprovalPolicy)",
+                path.display()
+            );
+        }
+    }
+    let mut names = HashSet::new();
+    if let Some(twice) = loaded.exceptions.iter().find(|it| !names.insert(it.reference())) {
+        bail!("{} is there twice: give each policy once", twice.reference());
     }
     Ok(loaded)
 }
 
-fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
-    let mut found = false;
-    for document in documents(&file.display().to_string(), text)? {
-        let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let kind = says("kind");
-        if says("apiVersion") != API_VERSION {
-            continue;
-        }
-        let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-        let context = format!("{}: policy {name} is not valid", file.display());
-        match kind.as_str() {
+/// The file itself, or the YAML files in a folder and below.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_dir() { folder(path, &ENDINGS) } else { Ok(vec![path.to_owned()]) }
+}
+
+/// The documents of a file.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn read(file: &Path) -> Result<Vec<Value>> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    documents(&name, &text)
+}
+
+/// What a document is, if it is one of ours; else nothing.
+///
+/// # Errors
+/// If it is of another version than is known here: to pass it over would be to test less than was meant.
+pub(crate) fn kind<'a>(file: &Path, document: &'a Value) -> Result<&'a str> {
+    let says = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (says("apiVersion"), says("kind"));
+    if api_version == API_VERSION {
+        return Ok(kind);
+    }
+    if matches!(kind, "ApprovalPolicy" | "ClusterApprovalPolicy" | "PolicyTest")
+        && (api_version.is_empty() || api_version.split('/').next() == Some(GROUP))
+    {
+        bail!("{}: apiVersion of a {kind} must be {API_VERSION}, not {api_version:?}", file.display());
+    }
+    Ok("")
+}
+
+/// Takes in the policies among documents. How many there are.
+fn take(file: &Path, documents: Vec<Value>, loaded: &mut Loaded) -> Result<usize> {
+    let mut found = 0;
+    for document in documents {
+        match kind(file, &document)? {
             "Kausality" => {
+                let context = context(file, &document);
                 let policy: Kausality = serde_json::from_value(document).context(context.clone())?;
                 if let Some(fault) = policy.fault() {
                     bail!("{context}: {fault}");
@@ -56,15 +105,14 @@ fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
             }
             _ => continue,
         }
-        found = true;
+        found += 1;
     }
-    if !found {
-        bail!(
-            "{} holds no policy (apiVersion: {API_VERSION}, kind: Kausality, ApprovalPolicy or ClusterApprovalPolicy)",
-            file.display()
-        );
-    }
-    Ok(())
+    Ok(found)
+}
+
+fn context(file: &Path, document: &Value) -> String {
+    let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+    format!("{}: policy {name} is not valid", file.display())
 }
 
 /// Reads and compiles an `ApprovalPolicy` or `ClusterApprovalPolicy`.
@@ -72,14 +120,21 @@ fn parse(file: &Path, text: &str, loaded: &mut Loaded) -> Result<()> {
 /// # Errors
 /// All that is wrong with it.
 pub(crate) fn exception(file: &Path, document: Value) -> Result<(ApprovalPolicy, Compiled)> {
-    let name = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-    let context = format!("{}: policy {name} is not valid", file.display());
+    let context = context(file, &document);
     let policy: ApprovalPolicy = serde_json::from_value(document).context(context.clone())?;
-    let compiled = exceptions::compile(&policy).map_err(|faults| {
+    let compiled = compiled(&policy, &context)?;
+    Ok((policy, compiled))
+}
+
+/// Compiles a policy. `context` says what it means if that fails.
+///
+/// # Errors
+/// All that is wrong with it, a line each.
+pub(crate) fn compiled(policy: &ApprovalPolicy, context: &str) -> Result<Compiled> {
+    exceptions::compile(policy).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         anyhow!("{context}: {}", faults.join("\n"))
-    })?;
-    Ok((policy, compiled))
+    })
 }
 
 #[cfg(test)]
@@ -90,9 +145,10 @@ mod tests {
         spec: {mode: enforce, resources: [{apiGroups: [apps], resources: ['*']}]}\n";
 
     fn loaded(text: &str) -> Result<Loaded> {
-        let mut loaded = Loaded::default();
-        parse(Path::new("p.yaml"), text, &mut loaded)?;
-        Ok(loaded)
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("p.yaml");
+        std::fs::write(&file, text).unwrap();
+        load(&[file])
     }
 
     fn parsed(text: &str) -> Result<Vec<Kausality>> {
@@ -106,6 +162,35 @@ mod tests {
         assert_eq!(loaded(policy).unwrap().exceptions.len(), 1);
         let error = format!("{:#}", loaded(&policy.replace("'true'", "'tru'")).unwrap_err());
         assert!(error.contains("p.yaml: policy a is not valid: spec.rules[0].match.cel: "), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_read_with_what_is_below_and_beside_the_policies() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("tests")).unwrap();
+        let other = "apiVersion: kausality.io/v1alpha1\nkind: PolicyTest\ncases: []\n";
+        let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+        write("tests/cases.yaml", other);
+        write("notes.json", "{");
+        let path = [folder.path().to_owned()];
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.contains("holds no policy in files ending in .yaml or .yml"), "{error}");
+        let approvals = |name: &str| {
+            format!(
+                "apiVersion: kausality.io/v1alpha1\nkind: ClusterApprovalPolicy\nmetadata: {{name: {name}}}\n\
+                 spec: {{rules: [{{apiVersion: v1, kind: Pod, subjects: [{{kind: User, name: a}}]}}]}}\n"
+            )
+        };
+        write("tests/b.yml", &approvals("b"));
+        write("a.yaml", POLICY);
+        let Loaded { policies, exceptions } = load(&path).unwrap();
+        assert_eq!((policies.len(), exceptions.len()), (1, 1));
+        write("c.yaml", &approvals("b"));
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.contains("ClusterApprovalPolicy/b is there twice"), "{error}");
+        write("c.yaml", &approvals("c").replace("v1alpha1", "v1"));
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.contains("c.yaml: apiVersion of a ClusterApprovalPolicy must be"), "{error}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod conflicts;
 mod decisions;
 mod documentation;
 mod effect;
+mod exceptions;
 mod line;
 mod lists;
 mod pages;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     effect::drifted,
+    exceptions::{POLICIES, grown},
     line::Line,
     stage::*,
     terminal::{Terminal, ageless},
@@ -212,6 +213,57 @@ async fn a_key_lets_a_controller_go_on() {
     })
     .await
     .unwrap();
+}
+
+/// A policy is seen before it is there, with what else it would let pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exception_is_seen_before_it_is_written() {
+    let Some(desk) = Desk::new().await else { return };
+    let south = desk.stage.garden("south", &json!({})).await;
+    let newest = Plot { minutes: 3, user: "dora", ..Plot::new("aaa1000000000000", &south, "south-1") };
+    let before = Plot { id: "aaa2000000000000", minutes: 90, ..newest.clone() };
+    grown(&desk.stage, &newest, "thistles").await;
+    grown(&desk.stage, &before, "nettles").await;
+    let terminal = &desk.terminal;
+    // Not all of it fits.
+    terminal.resize(110, 20);
+    desk.start("-n park").await;
+    terminal.shows(&["live", "2 open"]).await;
+    let policies = async || desk.stage.get(POLICIES).await["items"].as_array().unwrap().len();
+    let ask = async || {
+        terminal.types("e");
+        terminal.shows(&["Why?"]).await;
+        terminal.types("in bloom");
+        terminal.presses("Enter");
+        terminal.shows(&["y writes it"]).await
+    };
+    let first = ask().await;
+    assert!(!first.contains("reason: in bloom"), "{first}");
+    golden("tui-except", &first);
+    terminal.presses("End");
+    golden("tui-except-end", &terminal.shows(&["reason: in bloom"]).await);
+    assert_eq!(policies().await, 0);
+    terminal.presses("Escape");
+    let left = terminal.shows(&["Nothing was written."]).await;
+    assert!(!left.contains("y writes it"), "{left}");
+    assert_eq!(policies().await, 0);
+
+    ask().await;
+    assert_eq!(policies().await, 0);
+    terminal.types("y");
+    terminal.shows(&["approvalpolicy.kausality.io/exceptions created, with 1 rule"]).await;
+    let policy = desk.stage.get(&format!("{POLICIES}/exceptions")).await;
+    let rule = &policy["spec"]["rules"][0];
+    assert_eq!(
+        (&rule["name"], &rule["match"]["fields"], &rule["reason"], &rule["subjects"][0]["name"]),
+        (&json!("south-1"), &json!(["spec.flowers"]), &json!("in bloom"), &json!("dora"))
+    );
+    // What is there already needs no second look.
+    terminal.types("e");
+    terminal.shows(&["Why?"]).await;
+    terminal.types("again");
+    terminal.presses("Enter");
+    terminal.shows(&["exceptions has such a rule already"]).await;
 }
 
 /// What has no namespace can be decided about as well.

@@ -134,6 +134,28 @@ fn each_rule_says_why_it_is_about_others() {
     }
 }
 
+#[test]
+fn each_rule_says_what_it_needs_to_know() {
+    let text = review(&json!({"size": 2}));
+    let review = Review::parse(text.as_bytes()).unwrap();
+    for (says, expected) in [
+        (json!({}), vec![]),
+        (json!({"match": {"fields": ["spec.size"]}}), vec![Need::Fields]),
+        (json!({"match": {"regexp": ".*"}}), vec![Need::Values]),
+        (json!({"prereqs": {"cel": "object.spec.size > 1"}}), vec![Need::Values]),
+        (
+            json!({"match": {"cel": "oldObject.spec.size > 1 || request.dryRun"}}),
+            vec![Need::Values, Need::Request],
+        ),
+        (json!({"match": {"cel": "user.username == 'ann' && parent.spec.size > 1"}}), vec![Need::Parent]),
+        (json!({"mode": "once"}), vec![Need::Parent]),
+        (json!({"match": {"cel": "namespaceObject.metadata.name == 'n'"}}), vec![Need::Namespace]),
+    ] {
+        let held = exceptions(&json!([rule(&says)])).hold_each(&supposed(&review, RuleCause::Drift));
+        assert_eq!(held[0].needs, expected, "{says}");
+    }
+}
+
 /// Whatever fields a change has, a rule that names them matches it, and one that lacks any does not.
 #[test]
 fn fields_are_named_as_rules_understand_them() {
