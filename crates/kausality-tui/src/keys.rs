@@ -69,7 +69,7 @@ impl App {
             KeyCode::PageUp => self.move_by(-isize::try_from(self.page).unwrap_or(10)),
             KeyCode::Home | KeyCode::Char('g') => self.move_by(isize::MIN),
             KeyCode::End | KeyCode::Char('G') => self.move_by(isize::MAX),
-            KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => self.open(),
+            KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => return self.open(),
             KeyCode::Char(' ') => self.fold(),
             KeyCode::Char('/') => {
                 self.screen = Screen::List;
@@ -118,14 +118,16 @@ impl App {
         self.selected = self.selected.saturating_add_signed(lines).min(last);
     }
 
-    fn open(&mut self) {
+    fn open(&mut self) -> Option<Command> {
         match self.rows.get(self.selected) {
             Some(Row::Drift(key)) if self.screen == Screen::List => {
                 self.screen = Screen::Detail(key.clone(), 0);
+                return self.look();
             }
             Some(Row::Cause(_)) => self.fold(),
             _ => {}
         }
+        None
     }
 
     fn fold(&mut self) {

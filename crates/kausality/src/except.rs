@@ -17,7 +17,7 @@ use kausality_core::exceptions::{self, Compiled, Exceptions};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
-    core::{ApiResource, DynamicObject},
+    core::DynamicObject,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ use crate::{
     act::{Acting, Choice, DryRun, Editor, agreed},
     approve::{ModeArgument, reason},
     connect::Connection,
-    ledger::{Entry, Scope, refused, within},
+    ledger::{Entry, Scope, refused, rules::resource, within},
     output::{self, DeedOutput, count},
     span,
 };
@@ -173,13 +173,7 @@ impl Except {
                 several.len()
             ),
         };
-        let resource = ApiResource {
-            group: GROUP.to_owned(),
-            version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
-            api_version: API_VERSION.to_owned(),
-            kind: kind.as_str().to_owned(),
-            plural: kind.plural().to_owned(),
-        };
+        let resource = resource(kind);
         let api = match kind {
             PolicyKind::ApprovalPolicy => Api::namespaced_with(client.clone(), namespace, &resource),
             PolicyKind::ClusterApprovalPolicy => Api::all_with(client.clone(), &resource),

@@ -9,16 +9,20 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::Args;
+use jiff::Timestamp;
 use kausality_api::{
     drift::{Drift, cause::DriftKey},
     text::{plain, shorten},
 };
-use kausality_tui::{Action, Deed, Input, Link, run};
+use kausality_tui::{
+    Action, Deed, Input, Link,
+    run::{self, Wishes},
+};
 use tokio::{process::Command, sync::mpsc, time::timeout};
 
 use crate::{
     connect::Connection,
-    ledger::{self, Ledger, News, Place},
+    ledger::{self, Ledger, News, Place, present::Present},
 };
 
 /// See drifts as they come, understand them, and decide about them with one key.
@@ -73,12 +77,14 @@ impl Tui {
         let (news, told) = mpsc::unbounded_channel();
         let (inputs, received) = mpsc::channel(64);
         let (deeds, decided) = mpsc::channel(16);
+        let (looks, looked_at) = mpsc::channel(16);
         let place = scope.to_string();
         let arguments = self.connection.arguments();
         tokio::select! {
-            ended = run::run(&place, self.mouse, received, deeds) => ended?,
+            ended = run::run(&place, self.mouse, received, Wishes { deeds, looks }) => ended?,
             () = ledger::follow(&ledger, known, news) => {}
             () = picture(drifts, told, &inputs) => {}
+            () = look(looked_at, &inputs, &ledger) => {}
             () = act(decided, &inputs, &arguments) => {}
         }
         Ok(ExitCode::SUCCESS)
@@ -118,6 +124,21 @@ async fn picture(
     }
 }
 
+/// Finds out what rules say now about drifts that are looked at.
+async fn look(mut looked_at: mpsc::Receiver<Drift>, inputs: &mpsc::Sender<Input>, ledger: &Ledger) {
+    while let Some(mut drift) = looked_at.recv().await {
+        // Who has gone on need not wait for what they looked at before.
+        while let Ok(next) = looked_at.try_recv() {
+            drift = next;
+        }
+        let now = Timestamp::now();
+        let steps = Present::of(ledger, &drift, now).await.steps(&drift, now);
+        if inputs.send(Input::Present(DriftKey::of(&drift), steps)).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Does what is decided, by the command that does it.
 async fn act(mut decided: mpsc::Receiver<Deed>, inputs: &mpsc::Sender<Input>, connection: &[String]) {
     while let Some(deed) = decided.recv().await {
@@ -147,12 +168,14 @@ async fn perform(deed: &Deed, connection: &[String]) -> Result<String, String> {
         let output = command.output().await.map_err(|error| error.to_string())?;
         let [said, complained] = [&output.stdout, &output.stderr].map(|text| {
             let text = String::from_utf8_lossy(text);
-            text.lines().map(|line| plain(line).into_owned()).collect::<Vec<_>>().join("; ")
+            text.lines().map(|line| plain(line).into_owned()).collect::<Vec<_>>()
         });
         if !output.status.success() {
-            return Err(shorten(&complained, MAX_MESSAGE));
+            return Err(shorten(&complained.join("; "), MAX_MESSAGE));
         }
-        told.push(said);
+        // What the person should know, though it was done, comes first.
+        told.extend(complained.into_iter().filter(|line| line.starts_with("note: ")));
+        told.push(said.join("; "));
     }
     Ok(shorten(&told.join("; "), MAX_MESSAGE))
 }

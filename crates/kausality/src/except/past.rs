@@ -1,14 +1,17 @@
 //! What rules would have matched of the ledger.
 
 use jiff::Timestamp;
-use kausality_api::{drift::DriftSpec, exception::RuleCause};
+use kausality_api::exception::RuleCause;
 use kausality_core::{
     Review,
     exceptions::{Exceptions, Supposed},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{ledger::Entry, output::count};
+use crate::{
+    ledger::{Entry, request::review},
+    output::count,
+};
 
 /// What rules would have matched.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,30 +72,6 @@ fn matches(rules: &Exceptions, review: &Value, now: Timestamp) -> bool {
     let Ok(review) = Review::parse(text.as_bytes()) else { return false };
     let supposed = Supposed { review: &review, parent: None, namespace: None, cause: RuleCause::Drift, now };
     rules.judge(&supposed).ruled.is_some()
-}
-
-/// The request of a drift, as far as the ledger has it.
-fn review(drift: &DriftSpec) -> Option<Value> {
-    let (object, old_object) = match drift.request.operation.as_str() {
-        "CREATE" => (drift.new_object.clone()?, Value::Null),
-        "DELETE" => (Value::Null, drift.new_object.clone()?),
-        _ => (drift.new_object.clone()?, drift.old_object.clone()?),
-    };
-    let (group, version) = match drift.child.api_version.split_once('/') {
-        Some((group, version)) => (group, version),
-        None => ("", drift.child.api_version.as_str()),
-    };
-    Some(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": drift.request.uid,
-        "kind": {"group": group, "version": version, "kind": drift.child.kind},
-        "resource": {"group": group, "version": version, "resource": ""},
-        "name": drift.child.name,
-        "namespace": drift.child.namespace,
-        "operation": drift.request.operation,
-        "userInfo": {"username": drift.request.user, "groups": drift.request.groups},
-        "object": object,
-        "oldObject": old_object,
-    }}))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod conflicts;
 mod decisions;
 mod documentation;
 mod effect;
+mod explained;
 mod line;
 mod lists;
 mod pages;

@@ -6,6 +6,8 @@ use kausality_api::{
 };
 use kausality_core::exceptions::compile;
 
+use serde_json::json;
+
 use super::{super::rules::Wish, *};
 use crate::ledger::fixture::{drift, noon};
 
