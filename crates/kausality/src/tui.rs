@@ -173,9 +173,9 @@ async fn perform(deed: &Deed, connection: &[String]) -> Result<String, String> {
         if !output.status.success() {
             return Err(shorten(&complained.join("; "), MAX_MESSAGE));
         }
-        // What the person should know, though it was done, comes first.
-        told.extend(complained.into_iter().filter(|line| line.starts_with("note: ")));
         told.push(said.join("; "));
+        // What the person should know, though it was done.
+        told.extend(complained.into_iter().filter(|line| line.starts_with("note: ")));
     }
     Ok(shorten(&told.join("; "), MAX_MESSAGE))
 }

@@ -76,7 +76,7 @@ impl Present {
         Self { parent, policy }
     }
 
-    /// The gates in the order in which they are asked, each with what it says now.
+    /// The gates, each with what it says now.
     pub(crate) fn steps(&self, drift: &Drift, now: Timestamp) -> Vec<DriftStep> {
         let mut steps = Vec::new();
         let parent = match &self.parent {

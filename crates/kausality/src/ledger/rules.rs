@@ -1,5 +1,6 @@
 //! Which rules of approval policies are about a drift, and what they say of it now.
 
+use anyhow::Result;
 use jiff::Timestamp;
 use kausality_api::{
     API_VERSION, GROUP,
@@ -69,7 +70,9 @@ async fn labels(client: &Client, namespace: &str) -> Option<Labels> {
 #[derive(Debug, Default)]
 struct Rules {
     compiled: Vec<Compiled>,
-    /// Why there may be more.
+    /// What may not be listed.
+    forbidden: Vec<String>,
+    /// Why there may be more, otherwise.
     unread: Vec<String>,
     /// What is wrong with policies.
     faults: Vec<String>,
@@ -80,14 +83,24 @@ impl Rules {
         let mut rules = Self::default();
         for kind in [PolicyKind::ApprovalPolicy, PolicyKind::ClusterApprovalPolicy] {
             match list(client, kind, namespace).await {
-                Ok((objects, unread)) => {
-                    rules.unread.extend(unread);
+                Ok((objects, forbidden)) => {
+                    rules.forbidden.extend(forbidden);
                     objects.into_iter().for_each(|object| rules.take(kind, object));
                 }
-                Err(why) => rules.unread.push(why),
+                Err(error) => rules.unread.push(format!("{error:#}")),
             }
         }
         rules
+    }
+
+    /// Why there may be rules that are not seen, a line each.
+    fn unseen(&self) -> Vec<String> {
+        let mut lines = self.unread.clone();
+        if !self.forbidden.is_empty() {
+            let what = self.forbidden.join(" and ");
+            lines.push(format!("you may not list {what}: ask for the verb \"list\" on them, of {GROUP}"));
+        }
+        lines
     }
 
     fn take(&mut self, kind: PolicyKind, object: DynamicObject) {
@@ -117,12 +130,16 @@ impl Rules {
         namespace: Option<&Labels>,
         now: Timestamp,
     ) -> DriftStep {
-        let notes = || self.unread.iter().chain(&self.faults).cloned();
         let rules = Exceptions::new(&self.compiled);
+        let unseen = self.unseen();
         if rules.is_empty() {
-            let none = if self.unread.is_empty() { "there are no rules" } else { "no rules can be seen" };
-            return found(Rule::Policy, none, notes());
+            let none = match unseen.as_slice() {
+                [] => "there are no rules".to_owned(),
+                why => format!("cannot be told: {}", why.join("; ")),
+            };
+            return found(Rule::Policy, none, self.faults);
         }
+        let notes = || unseen.iter().chain(&self.faults).cloned();
         let text = review(&drift.spec).map(|review| review.to_string());
         let Some(review) = text.as_ref().and_then(|text| Review::parse(text.as_bytes()).ok()) else {
             let finding = "cannot be told: the ledger does not hold the objects of this drift";
@@ -164,35 +181,29 @@ fn told(Held { rule, matches }: &Held) -> String {
     }
 }
 
-/// The policies of a kind, and which of them cannot be read. Who may not see all is shown those beside the child.
-///
-/// # Errors
-/// Why none can be read.
+/// The policies of a kind, and what of them may not be listed. Who may not see all is shown those beside the child.
 async fn list(
     client: &Client,
     kind: PolicyKind,
     namespace: &str,
-) -> Result<(Vec<DynamicObject>, Option<String>), String> {
+) -> Result<(Vec<DynamicObject>, Option<String>)> {
     let (resource, plural) = (resource(kind), kind.plural());
     let what = format!("cannot list {plural}");
     let all = async |api: Api<DynamicObject>| within(&what, api.list(&ListParams::default())).await;
-    let error = match all(Api::all_with(client.clone(), &resource)).await {
-        Ok(list) => return Ok((list.items, None)),
-        Err(error) => error,
-    };
-    match refused(&error) {
-        Some(404) => Ok((Vec::new(), None)),
-        Some(403) => {
-            let beside = kind == PolicyKind::ApprovalPolicy && !namespace.is_empty();
-            if beside && let Ok(list) = all(Api::namespaced_with(client.clone(), namespace, &resource)).await
-            {
-                let unread =
-                    format!("you may not list {plural} of other namespaces, which may have rules, too");
-                return Ok((list.items, Some(unread)));
+    match all(Api::all_with(client.clone(), &resource)).await {
+        Ok(list) => Ok((list.items, None)),
+        Err(error) => match refused(&error) {
+            Some(404) => Ok((Vec::new(), None)),
+            Some(403) if kind == PolicyKind::ApprovalPolicy && !namespace.is_empty() => {
+                let beside = all(Api::namespaced_with(client.clone(), namespace, &resource)).await;
+                Ok(match beside {
+                    Ok(list) => (list.items, Some(format!("{plural} of other namespaces"))),
+                    Err(_) => (Vec::new(), Some(plural.to_owned())),
+                })
             }
-            Err(format!("you may not list {plural}: ask for the verb \"list\" on \"{plural}\" of {GROUP}"))
-        }
-        _ => Err(format!("{error:#}")),
+            Some(403) => Ok((Vec::new(), Some(plural.to_owned()))),
+            _ => Err(error),
+        },
     }
 }
 

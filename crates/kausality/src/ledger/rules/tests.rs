@@ -58,7 +58,12 @@ fn each_rule_about_such_changes_says_whether_it_matches() {
 
 #[test]
 fn a_rule_that_denies_is_named_before_those_that_allow() {
-    let step = held(&thistles(), &[json!({}), json!({"action": "deny", "reason": "never"})], None, None);
+    let step = held(
+        &thistles(),
+        &[json!({"name": "south-*"}), json!({"action": "deny", "reason": "never"})],
+        None,
+        None,
+    );
     assert_eq!(step.finding, "ClusterApprovalPolicy/beds rules[1] (never) denies it");
     let nothing = held(&thistles(), &[json!({"match": {"regexp": "no"}})], None, None);
     assert_eq!(nothing.finding, "no rule decides");
@@ -70,12 +75,10 @@ fn a_rule_that_denies_is_named_before_those_that_allow() {
 fn what_cannot_be_told_is_said() {
     let none = Rules::default().hold(&thistles(), None, None, noon());
     assert_eq!((none.finding.as_str(), none.evidence.len()), ("there are no rules", 0));
-    let unread = Rules { unread: vec!["you may not".to_owned()], ..Rules::default() };
+    let unread = Rules { forbidden: vec!["a".to_owned(), "b".to_owned()], ..Rules::default() };
     let unread = unread.hold(&thistles(), None, None, noon());
-    assert_eq!(
-        (unread.finding.as_str(), &unread.evidence),
-        ("no rules can be seen", &vec!["you may not".to_owned()])
-    );
+    let line = "cannot be told: you may not list a and b: ask for the verb \"list\" on them, of kausality.io";
+    assert_eq!((unread.finding.as_str(), unread.evidence.len()), (line, 0));
     let bare = held(&drift(&json!({})).drift, &[json!({})], None, None);
     assert_eq!(bare.finding, "cannot be told: the ledger does not hold the objects of this drift");
     let invalid =
