@@ -37,7 +37,7 @@ fn each_rule_about_such_changes_says_whether_it_matches() {
         json!({"action": "deny", "match": {"fields": ["spec.stones"]}}),
         json!({"dryRun": true, "action": "deny", "reason": "on trial"}),
         json!({"match": {"cel": "object.spec.flowers == 'thistles'"}, "reason": "thistles are fine"}),
-        json!({"match": {"cel": "parent.spec.open"}}),
+        json!({"match": {"cel": "parent.spec.open == true"}}),
         json!({"match": {"cel": "namespaceObject.metadata.labels['env'] == 'dev'"}}),
     ];
     let step = held(&thistles(), &rules, None, None);
