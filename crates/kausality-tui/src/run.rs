@@ -78,9 +78,11 @@ async fn turn(
                     app.take(Input::Done(Err(format!("cannot be done now: {error}"))));
                 }
             }
-            // If many wait, one of those after it is answered.
             Some(Command::Look(_)) => {
-                let _ = app.looked_at().map(|drift| wishes.looks.try_send(drift.clone()));
+                if let Some(drift) = app.looked_at() {
+                    // Where many wait, the last of them is answered.
+                    drop(wishes.looks.try_send(drift.clone()));
+                }
             }
             None => {}
         }
