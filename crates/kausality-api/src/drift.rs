@@ -16,6 +16,9 @@ use crate::{
 };
 
 pub mod cause;
+mod step;
+
+pub use step::{DriftStep, MAX_EXPLANATION, MAX_STEPS};
 
 /// How many changes of fields an entry holds.
 pub const MAX_CHANGES: usize = 100;
@@ -162,6 +165,9 @@ pub struct DriftStatus {
     pub last_seen: Timestamp,
     /// When the count was last written, by whichever replica.
     pub counted_at: Timestamp,
+    /// How it came to that state: the rules that were looked at when it was last seen, as far as has been written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<DriftStep>,
     /// Why it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<DriftResolution>,
@@ -178,7 +184,7 @@ pub struct DriftStatus {
 pub enum DriftState {
     /// It was denied, for want of an approval.
     Blocked,
-    /// It was denied, since somebody rejected it.
+    /// It was denied, since somebody rejected it, or a rule of a policy denies it.
     Rejected,
     /// It was let pass with a warning, in log mode.
     Passed,

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use kausality_api::{
     GROUP,
     approval::Approval,
-    drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
+    drift::{Drift as Entry, DriftState, DriftStep, MAX_OPEN, plural},
     report::RequestContext,
 };
 use kausality_core::{Decision, Drift, ledger};
@@ -94,6 +94,7 @@ struct Notes {
 struct Sighting {
     at: Timestamp,
     state: DriftState,
+    explanation: Vec<DriftStep>,
     request: RequestContext,
 }
 
@@ -168,6 +169,7 @@ impl Ledger {
         let sighting = Sighting {
             at: moment(&self.clock),
             state: ledger::state(&decision.resolution),
+            explanation: decision.explanation.recorded(),
             request: drift.report.spec.request.clone(),
         };
         if self.is_entered(&key, &tab) {
@@ -277,7 +279,7 @@ impl Ledger {
             if self.shelf.open_in(&key.0) >= MAX_OPEN {
                 return Ok(false);
             }
-            let entry = ledger::entry(drift, &decision.resolution, sighting.at);
+            let entry = ledger::entry(drift, decision, sighting.at);
             match self.create(key, &entry).await {
                 Ok(version) => {
                     self.shelf.found(key);
@@ -395,12 +397,16 @@ fn patch(entry: &Entry, unwritten: u64, last: &Sighting, now: Timestamp, reopens
     let mut patch = json!({
         "metadata": {"resourceVersion": entry.metadata.resource_version},
         "status": {
-            "state": last.state,
             "count": entry.status.count.saturating_add(unwritten),
             "lastSeen": last.at.max(entry.status.last_seen),
             "countedAt": now,
         },
     });
+    // Another replica may have written what became of it later.
+    if reopens || last.at >= entry.status.last_seen {
+        patch["status"]["state"] = json!(last.state);
+        patch["status"]["explanation"] = json!(last.explanation);
+    }
     if reopens {
         // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
         patch["spec"] = json!({"request": last.request});

@@ -1,8 +1,17 @@
 //! The explanation of a decision: the rules that were looked at, in order, and what each saw.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use kausality_api::text::plain;
+use kausality_api::{
+    drift::{DriftStep, MAX_EXPLANATION, MAX_STEPS},
+    text::{plain, shorten},
+};
+
+/// Characters of a line that is recorded: the longest name of a policy fits.
+const MAX_LINE: usize = 512;
+
+/// Stands for evidence that is not recorded.
+const LEFT_OUT: &str = "…";
 
 /// A rule of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +97,12 @@ pub struct Explanation {
     steps: Vec<Step>,
 }
 
+impl FromIterator<Step> for Explanation {
+    fn from_iter<T: IntoIterator<Item = Step>>(steps: T) -> Self {
+        Self { steps: steps.into_iter().collect() }
+    }
+}
+
 impl Explanation {
     pub(crate) fn saw(&mut self, rule: Rule, finding: impl Into<String>) {
         self.saw_by(rule, finding, Vec::new());
@@ -123,4 +138,38 @@ impl Explanation {
     pub fn deciding(&self) -> Option<Rule> {
         self.steps.iter().find(|step| step.decided).map(|step| step.rule)
     }
+
+    /// What the ledger records of it. Where there is no room for all, what decided comes first, then what rules found, then
+    /// what they looked at.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<DriftStep> {
+        let ranked = || {
+            let of = |decided| self.steps.iter().enumerate().filter(move |(_, step)| step.decided == decided);
+            of(true).chain(of(false)).take(MAX_STEPS)
+        };
+        let mut room = MAX_EXPLANATION.saturating_sub(MAX_STEPS * LEFT_OUT.len());
+        let mut take = |text: &str| {
+            let line = shorten(text, MAX_LINE);
+            room = room.checked_sub(line.len())?;
+            Some(line)
+        };
+        let mut recorded: BTreeMap<usize, DriftStep> = BTreeMap::new();
+        for (place, step) in ranked() {
+            let (Some(rule), Some(finding)) = (take(step.rule.as_str()), take(&step.finding)) else {
+                continue;
+            };
+            recorded.insert(place, DriftStep { rule, finding, evidence: Vec::new(), decided: step.decided });
+        }
+        for (place, step) in ranked() {
+            let Some(known) = recorded.get_mut(&place) else { continue };
+            known.evidence = step.evidence.iter().map_while(|line| take(line)).collect();
+            if known.evidence.len() < step.evidence.len() {
+                known.evidence.push(LEFT_OUT.to_owned());
+            }
+        }
+        recorded.into_values().collect()
+    }
 }
+
+#[cfg(test)]
+mod tests;

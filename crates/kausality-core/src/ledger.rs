@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     change::{Change, Drift},
     child::Child,
+    decision::Decision,
     facts::Settings,
     gate::Resolution,
     review::Review,
@@ -29,7 +30,7 @@ const MAX_NAME: usize = 80;
 
 /// The entry of a drift that was seen for the first time.
 #[must_use]
-pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
+pub fn entry(drift: &Drift, decision: &Decision, now: Timestamp) -> Entry {
     let report = &drift.report.spec;
     let leaf = |leaf: &Leaf| {
         let text = serde_json::to_string(leaf).unwrap_or_default();
@@ -62,11 +63,12 @@ pub fn entry(drift: &Drift, resolution: &Resolution, now: Timestamp) -> Entry {
         summary: summary(drift),
     };
     let status = DriftStatus {
-        state: state(resolution),
+        state: state(&decision.resolution),
         count: 1,
         first_seen: now,
         last_seen: now,
         counted_at: now,
+        explanation: decision.explanation.recorded(),
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
@@ -173,10 +175,8 @@ pub fn resolution(
         return over(ResolutionReason::ParentChanged, None, message);
     }
     // What a rule of a policy denied passes no approval. If it does one day, that is seen then.
-    let by_rule = status.state == DriftState::Rejected
-        && status.decision.as_ref().is_none_or(|decision| decision.action != "reject");
     if let Some(approval) = Standing::of(spec, parent, now).approval()
-        && !by_rule
+        && !status.is_denied_by_rule()
     {
         return Some(passed(approval, now).0);
     }

@@ -14,6 +14,8 @@ mod build;
 mod case;
 #[path = "cases/check.rs"]
 mod check;
+#[path = "cases/entry.rs"]
+mod entry;
 #[path = "cases/object.rs"]
 mod object;
 

@@ -32,7 +32,7 @@ const COPIES: [&str; 4] = [
 ///
 /// An object is a Secret if its `kind` says so and its `apiVersion` is `v1`, or missing. Covered are all values under
 /// `data` and `stringData` of whatever type, and the annotations in which kubectl and other tools keep a copy of the
-/// object; where whole objects are shown, also those that quote a value.
+/// object; where whole objects are shown, also annotations and labels that quote a value.
 #[derive(Clone)]
 pub struct Redaction {
     salt: Vec<u8>,
@@ -122,10 +122,12 @@ fn safe(object: &Value, quotes: &Quotes, redaction: &Redaction) -> Value {
         (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned())
     };
     let mut fields: Map<String, Value> = fields.iter().map(safe).collect();
-    let annotations = fields.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
-    for value in annotations.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-        if value.as_str().is_some_and(|text| quotes.are_in(text)) {
-            *value = redaction.marker(value);
+    for field in ["annotations", "labels"] {
+        let texts = fields.get_mut("metadata").and_then(|metadata| metadata.get_mut(field));
+        for value in texts.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+            if value.as_str().is_some_and(|text| quotes.are_in(text)) {
+                *value = redaction.marker(value);
+            }
         }
     }
     Value::Object(fields)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crossterm::event::{KeyEvent, MouseEvent};
 use jiff::Timestamp;
 use kausality_api::drift::{
-    Drift,
+    Drift, DriftStep,
     cause::{Cause, DriftKey},
 };
 
@@ -24,6 +24,8 @@ pub enum Input {
     Link(Link),
     /// What a deed that was tried would do, in lines: it is done if that is meant.
     Tried(Deed, Vec<String>),
+    /// What rules say now about a drift that was to be looked at.
+    Present(DriftKey, Vec<DriftStep>),
     /// What became of a deed: what to tell about it.
     Done(Deed, Result<String, String>),
     /// What time it is.
@@ -49,6 +51,8 @@ pub enum Command {
     Quit,
     /// A decision of the person at the terminal.
     Act(Deed),
+    /// A drift is looked at: what rules say about it now is to be found out.
+    Look(DriftKey),
 }
 
 /// A decision about some drifts.
@@ -168,6 +172,8 @@ pub struct App {
     pub(crate) asking: Asking,
     /// What was last told, and whether it is bad news.
     pub(crate) message: Option<(String, bool)>,
+    /// What rules say now about the drift that was last looked at.
+    pub(crate) present: Option<(DriftKey, Vec<DriftStep>)>,
     /// How many deeds are under way.
     pub(crate) working: usize,
     /// The lines of the list that fit on the screen, as last drawn: for keys that move by a page.
@@ -187,9 +193,14 @@ impl App {
             Input::Key(key) => return self.press(key),
             Input::Mouse(mouse) => self.point(mouse),
             Input::Drifts(drifts) => {
+                let before = self.looked_at().cloned();
                 self.drifts = drifts.into_iter().map(|drift| (DriftKey::of(&drift), drift)).collect();
                 self.arrange();
+                if self.looked_at() != before.as_ref() {
+                    return self.look();
+                }
             }
+            Input::Present(key, steps) => self.present = Some((key, steps)),
             Input::Link(link) => self.link = link,
             Input::Time(now) => self.now = now,
             Input::Tried(deed, lines) => {
@@ -208,9 +219,21 @@ impl App {
                     Ok(told) => (told, false),
                     Err(why) => (why, true),
                 });
+                return self.look();
             }
         }
         None
+    }
+
+    /// The drift that takes up the screen.
+    pub(crate) fn looked_at(&self) -> Option<&Drift> {
+        let Screen::Detail(key, _) = &self.screen else { return None };
+        self.drifts.get(key)
+    }
+
+    /// Asks what rules say now about the drift that is looked at.
+    pub(crate) fn look(&self) -> Option<Command> {
+        self.looked_at().map(|drift| Command::Look(DriftKey::of(drift)))
     }
 
     /// Puts the rows in order again, and keeps the selection on what it was on.

@@ -100,7 +100,7 @@ impl App {
                 self.screen = if self.screen == Screen::Help { Screen::List } else { Screen::Help };
             }
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left | KeyCode::Char('h') => self.back(),
-            KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => self.open(),
+            KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => return self.open(),
             KeyCode::Char(' ') => self.fold(),
             KeyCode::Char('/') => {
                 self.screen = Screen::List;
@@ -153,14 +153,16 @@ impl App {
         self.selected = self.selected.saturating_add_signed(lines).min(last);
     }
 
-    fn open(&mut self) {
+    fn open(&mut self) -> Option<Command> {
         match self.rows.get(self.selected) {
             Some(Row::Drift(key)) if self.screen == Screen::List => {
                 self.screen = Screen::Detail(key.clone(), 0);
+                return self.look();
             }
             Some(Row::Cause(_)) => self.fold(),
             _ => {}
         }
+        None
     }
 
     fn fold(&mut self) {

@@ -7,6 +7,7 @@ use crossterm::{
     execute,
 };
 use jiff::Timestamp;
+use kausality_api::drift::Drift;
 use ratatui::DefaultTerminal;
 use tokio::sync::mpsc;
 
@@ -21,21 +22,25 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long the terminal is listened to at once, so that listening can end.
 const LISTEN: Duration = Duration::from_millis(100);
 
-/// Runs until the person quits. `inputs` brings drifts and what became of deeds; `deeds` takes what is decided.
+/// Where what the person wants goes.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    /// What is decided.
+    pub deeds: mpsc::Sender<Deed>,
+    /// Drifts that are looked at: what rules say about them now is to be found out.
+    pub looks: mpsc::Sender<Drift>,
+}
+
+/// Runs until the person quits. `inputs` brings drifts, what rules say about them, and what became of deeds.
 ///
 /// # Errors
 /// If the terminal does not do what it is told.
-pub async fn run(
-    place: &str,
-    mouse: bool,
-    inputs: mpsc::Receiver<Input>,
-    deeds: mpsc::Sender<Deed>,
-) -> io::Result<()> {
+pub async fn run(place: &str, mouse: bool, inputs: mpsc::Receiver<Input>, wishes: Wishes) -> io::Result<()> {
     let terminal = ratatui::try_init()?;
     if mouse {
         execute!(io::stdout(), EnableMouseCapture)?;
     }
-    let ended = turn(terminal, App::new(place, Timestamp::now()), inputs, deeds).await;
+    let ended = turn(terminal, App::new(place, Timestamp::now()), inputs, wishes).await;
     if mouse {
         execute!(io::stdout(), DisableMouseCapture)?;
     }
@@ -47,7 +52,7 @@ async fn turn(
     mut terminal: DefaultTerminal,
     mut app: App,
     mut inputs: mpsc::Receiver<Input>,
-    deeds: mpsc::Sender<Deed>,
+    wishes: Wishes,
 ) -> io::Result<()> {
     let (sender, mut events) = mpsc::channel(64);
     // A terminal is read by waiting for it.
@@ -69,9 +74,15 @@ async fn turn(
         match app.take(input) {
             Some(Command::Quit) => break,
             Some(Command::Act(deed)) => {
-                if let Err(error) = deeds.try_send(deed) {
+                if let Err(error) = wishes.deeds.try_send(deed) {
                     let why = format!("cannot be done now: {error}");
                     app.take(Input::Done(error.into_inner(), Err(why)));
+                }
+            }
+            Some(Command::Look(_)) => {
+                if let Some(drift) = app.looked_at() {
+                    // Where many wait, the last of them is answered.
+                    drop(wishes.looks.try_send(drift.clone()));
                 }
             }
             None => {}

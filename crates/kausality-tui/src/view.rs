@@ -29,7 +29,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
         Screen::List => list(frame, body, app),
         Screen::Detail(key, from) => match app.drifts.get(key) {
             Some(drift) => {
-                let shown = detail::draw(frame, body, drift, app.now, *from);
+                let present =
+                    app.present.as_ref().filter(|(of, _)| of == key).map(|(_, steps)| steps.as_slice());
+                let shown = detail::draw(frame, body, (drift, present), app.now, *from);
                 if let Screen::Detail(_, from) = &mut app.screen {
                     *from = shown;
                 }

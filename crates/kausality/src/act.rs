@@ -285,7 +285,10 @@ impl Live {
         };
         let api = api(client, &kind, &parent.namespace);
         let found = within(&format!("cannot read {parent}"), api.get_opt(&parent.name)).await?;
-        found.map(|object| Ok(Self { summary: summarise(&object, &kind)?, kind, api })).transpose()
+        let Some(object) = found else { return Ok(None) };
+        let mut summary = summarise(&object, &kind)?;
+        summary.whole = Some(Arc::new(serde_json::to_value(&object)?));
+        Ok(Some(Self { summary, kind, api }))
     }
 
     async fn write(&self, edits: &Edits, dry_run: DryRun) -> Result<Summary> {

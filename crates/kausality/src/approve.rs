@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS},
     approval::{Approval, ApprovalMode, Entries, Rejection},
+    drift::DriftStatus,
     freeze::Frozen,
     text::shorten,
 };
@@ -159,6 +160,7 @@ impl Deed for Approving {
         let spec = &entry.drift.spec;
         let mut done = Done::new(format!("approved {}", duration(self.mode)));
         let standing = Standing::of(spec, parent, now);
+        let is_rejected = standing.rejection().is_some();
         done.notes.extend(self.lift(parent, &standing)?);
         let approval = self.entry(parent, [&spec.child.api_version, &spec.child.kind, &spec.child.name])?;
         let approval = Approval { diff: self.exact.then(|| spec.diff.clone()), ..approval };
@@ -172,6 +174,7 @@ impl Deed for Approving {
             return Err(format!("the approval would not let it pass: it {why}"));
         }
         done.notes.extend(frozen(parent));
+        done.notes.extend(forbidden(&entry.drift.status, is_rejected));
         Ok(done)
     }
 }
@@ -247,6 +250,18 @@ fn duration(mode: ApprovalMode) -> &'static str {
         ApprovalMode::Generation => "for this generation",
         ApprovalMode::Always => "always",
     }
+}
+
+/// That a rule of a policy denies it, which wins over any approval. Of older entries that is not known for certain:
+/// what somebody rejected was denied for that.
+fn forbidden(status: &DriftStatus, is_rejected: bool) -> Option<String> {
+    let deciding = status.deciding();
+    if !status.is_denied_by_rule() || deciding.is_none() && is_rejected {
+        return None;
+    }
+    let how = deciding.map_or("denied by a rule of a policy", |step| step.finding.as_str());
+    let how = shorten(how, MAX_REASON);
+    Some(format!("when it was last seen, it was {how}: no approval lets it pass while that rule stands"))
 }
 
 /// That a parent is frozen, which wins over any approval.

@@ -27,8 +27,11 @@ mod filter;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod follow;
+pub(crate) mod present;
 pub(crate) mod reasons;
 mod reference;
+pub(crate) mod request;
+pub(crate) mod rules;
 
 pub(crate) use filter::{Filter, Selection};
 pub(crate) use follow::{Known, News, follow};

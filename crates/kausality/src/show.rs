@@ -10,21 +10,19 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
-    annotation::{FREEZE, SNOOZE},
-    drift::{Delivery, Drift, FieldChange},
-    freeze::Frozen,
-    snooze::Snooze,
+    drift::{Delivery, Drift, DriftStep, FieldChange},
     text::{plain, shorten},
 };
-use kausality_core::standing::Standing;
+use serde_json::json;
 
 use crate::{
     act::ParentName,
     connect::Connection,
     drifts::style,
     ledger::{
-        Ledger, Place,
-        reasons::{self, ParentView},
+        Entry, Ledger, Place,
+        present::{ParentView, Present},
+        reasons,
     },
     output::{self, ThingOutput, program},
     trace::hops::{hop, when},
@@ -57,16 +55,19 @@ impl Show {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let ledger = Ledger::new(self.connection.client("show").await?);
-            let entry = ledger.one(&self.place, &self.name).await?;
+            let Entry { drift, mut object } = ledger.one(&self.place, &self.name).await?;
+            let now = Timestamp::now();
+            let present = Present::of(&ledger, &drift, now).await;
+            object["now"] = json!(present.steps(&drift, now));
+            let mut out = anstream::stdout().lock();
             match self.output {
                 ThingOutput::Table => {
-                    let parent = ParentView::of(&ledger, &entry.drift).await;
                     let context =
                         Context { program: program(), namespace: ledger.client.default_namespace() };
-                    page(&mut anstream::stdout().lock(), &entry.drift, &parent, &context, Timestamp::now())?;
+                    page(&mut out, &drift, &present, &context, now)?;
                 }
-                ThingOutput::Json => output::json(&mut anstream::stdout().lock(), &entry.object)?,
-                ThingOutput::Yaml => output::yaml(&mut anstream::stdout().lock(), &entry.object)?,
+                ThingOutput::Json => output::json(&mut out, &object)?,
+                ThingOutput::Yaml => output::yaml(&mut out, &object)?,
             }
             Ok(ExitCode::SUCCESS)
         })
@@ -84,18 +85,16 @@ struct Context<'a> {
 fn page(
     out: &mut impl Write,
     drift: &Drift,
-    parent: &ParentView,
+    present: &Present,
     context: &Context<'_>,
     now: Timestamp,
 ) -> io::Result<()> {
     head(out, drift, now)?;
-    section(out, "Why it is drift")?;
-    for step in reasons::why_drift(drift) {
-        writeln!(out, "  {:9} {}", step.rule, plain(&step.finding))?;
-        for line in &step.evidence {
-            writeln!(out, "            · {}", plain(line))?;
-        }
+    match reasons::are_recorded(drift) {
+        true => section(out, "Why, as the rules had it when it was last seen")?,
+        false => section(out, "Why, as far as the entry tells")?,
     }
+    steps(out, &reasons::then(drift))?;
     changes(out, drift)?;
     if let Some(trace) = drift.spec.trace.as_ref().filter(|trace| !trace.hops().is_empty()) {
         section(out, "Trace of the parent, origin first")?;
@@ -103,9 +102,22 @@ fn page(
             writeln!(out, "  {}{}", "  ".repeat(depth), hop(one, now))?;
         }
     }
-    decided(out, drift, parent, now)?;
+    decided(out, drift, now)?;
+    section(out, "What holds now")?;
+    steps(out, &present.steps(drift, now))?;
     deliveries(out, &drift.status.deliveries, now)?;
-    commands(out, drift, parent, context)
+    commands(out, drift, &present.parent, context)
+}
+
+fn steps(out: &mut impl Write, steps: &[DriftStep]) -> io::Result<()> {
+    for step in steps {
+        let mark = if step.decided { " ◀ decided" } else { "" };
+        writeln!(out, "  {:9} {}{mark}", step.rule, step.finding)?;
+        for line in &step.evidence {
+            writeln!(out, "            · {line}")?;
+        }
+    }
+    Ok(())
 }
 
 fn section(out: &mut impl Write, title: &str) -> io::Result<()> {
@@ -179,8 +191,8 @@ fn field(out: &mut impl Write, change: &FieldChange) -> io::Result<()> {
     }
 }
 
-/// What people have decided: as the ledger has it, and as the parent says now.
-fn decided(out: &mut impl Write, drift: &Drift, parent: &ParentView, now: Timestamp) -> io::Result<()> {
+/// What people have decided, as the ledger has it.
+fn decided(out: &mut impl Write, drift: &Drift, now: Timestamp) -> io::Result<()> {
     section(out, "What has been decided")?;
     let mut lines = Vec::new();
     if let Some(decision) = &drift.status.decision {
@@ -193,41 +205,6 @@ fn decided(out: &mut impl Write, drift: &Drift, parent: &ParentView, now: Timest
         let by = resolution.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
         let at = when(resolution.at, now);
         lines.push(format!("resolved{by} {at}: {}, {}", resolution.reason.as_str(), resolution.message));
-    }
-    match parent {
-        ParentView::Gone => lines.push("the parent is gone: the drift is over".to_owned()),
-        ParentView::Changed(_) => {
-            lines.push("the parent's intent has changed since: the drift is over".to_owned())
-        }
-        ParentView::Unreadable(why) => lines.push(format!("the parent cannot be read: {why}")),
-        ParentView::Same(_) => {}
-    }
-    if let Some(summary) = parent.summary() {
-        match summary.annotation(FREEZE).map(Frozen::decode) {
-            Some(Frozen::Yes(freeze)) => lines.push(format!("the parent is frozen {freeze}")),
-            Some(Frozen::Unclear(fault)) => lines.push(format!("the parent is frozen ({fault})")),
-            Some(Frozen::No) | None => {}
-        }
-        if let Some(Ok(snooze)) = summary.annotation(SNOOZE).map(Snooze::decode)
-            && snooze.is_active(now)
-        {
-            lines.push(format!("nobody is told until {}", snooze.expiry));
-        }
-        let standing = Standing::of(&drift.spec, summary, now);
-        if let Some(rejection) = standing.rejection() {
-            let by = rejection.by.as_deref().unwrap_or("an unnamed user");
-            lines.push(format!("a rejection by {by} stands: {}", rejection.reason));
-        } else if let Some(approval) = standing.approval() {
-            let by = approval.by.as_deref().unwrap_or("an unnamed user");
-            lines.push(format!(
-                "an approval ({}) by {by} stands: it passes when it is tried again",
-                approval.mode.as_str()
-            ));
-        }
-        lines.extend(
-            standing.rejection_faults.iter().map(|fault| format!("kausality.io/rejections: {fault}")),
-        );
-        lines.extend(standing.approval_faults.iter().map(|fault| format!("kausality.io/approvals: {fault}")));
     }
     if lines.is_empty() {
         lines.push("nothing yet".to_owned());
@@ -278,7 +255,7 @@ fn commands(
         "" => "",
         _ => place.as_str(),
     };
-    let lines = [
+    let mut lines = vec![
         (format!("{program} approve {id}{place}"), "let the child change once"),
         (format!("{program} approve {id}{place} --exact"), "let exactly this change pass once"),
         (format!("{program} reject {id}{place} --reason '…'"), "deny it whatever approves it"),
@@ -287,6 +264,10 @@ fn commands(
             "deny every change of its children",
         ),
     ];
+    if drift.status.is_denied_by_rule() {
+        writeln!(out, "  change the rule that denies it: no approval lets it pass while that holds")?;
+        lines.retain(|(command, _)| !command.contains(" approve "));
+    }
     let width = lines.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
     for (command, what) in lines {
         writeln!(out, "  {}  {what}", plain(&format!("{command:width$}")))?;

@@ -9,16 +9,20 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::Args;
+use jiff::Timestamp;
 use kausality_api::{
     drift::{Drift, cause::DriftKey},
     text::{plain, shorten},
 };
-use kausality_tui::{Action, Deed, Input, Link, run};
+use kausality_tui::{
+    Action, Deed, Input, Link,
+    run::{self, Wishes},
+};
 use tokio::{process::Command, sync::mpsc, time::timeout};
 
 use crate::{
     connect::Connection,
-    ledger::{self, Ledger, News, Place},
+    ledger::{self, Ledger, News, Place, present::Present},
 };
 
 /// See drifts as they come, understand them, and decide about them with one key.
@@ -73,12 +77,14 @@ impl Tui {
         let (news, told) = mpsc::unbounded_channel();
         let (inputs, received) = mpsc::channel(64);
         let (deeds, decided) = mpsc::channel(16);
+        let (looks, looked_at) = mpsc::channel(16);
         let place = scope.to_string();
         let arguments = self.connection.arguments();
         tokio::select! {
-            ended = run::run(&place, self.mouse, received, deeds) => ended?,
+            ended = run::run(&place, self.mouse, received, Wishes { deeds, looks }) => ended?,
             () = ledger::follow(&ledger, known, news) => {}
             () = picture(drifts, told, &inputs) => {}
+            () = look(looked_at, &inputs, &ledger) => {}
             () = act(decided, &inputs, &arguments) => {}
         }
         Ok(ExitCode::SUCCESS)
@@ -118,6 +124,21 @@ async fn picture(
     }
 }
 
+/// Finds out what rules say now about drifts that are looked at.
+async fn look(mut looked_at: mpsc::Receiver<Drift>, inputs: &mpsc::Sender<Input>, ledger: &Ledger) {
+    while let Some(mut drift) = looked_at.recv().await {
+        // Who has gone on need not wait for what they looked at before.
+        while let Ok(next) = looked_at.try_recv() {
+            drift = next;
+        }
+        let now = Timestamp::now();
+        let steps = Present::of(ledger, &drift, now).await.steps(&drift, now);
+        if inputs.send(Input::Present(DriftKey::of(&drift), steps)).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Does what is decided, or tries it, by the command that does it.
 async fn act(mut decided: mpsc::Receiver<Deed>, inputs: &mpsc::Sender<Input>, connection: &[String]) {
     while let Some(deed) = decided.recv().await {
@@ -128,7 +149,7 @@ async fn act(mut decided: mpsc::Receiver<Deed>, inputs: &mpsc::Sender<Input>, co
                 Input::Tried(deed, said.into_iter().flat_map(Said::shown).collect())
             }
             Ok(said) => {
-                let told: Vec<String> = said.into_iter().flat_map(|said| said.out).collect();
+                let told: Vec<String> = said.into_iter().flat_map(Said::told).collect();
                 Input::Done(deed, Ok(shorten(&told.join("; "), MAX_MESSAGE)))
             }
             Err(why) => Input::Done(deed, Err(why)),
@@ -149,6 +170,11 @@ impl Said {
     /// Whether it shows something to agree to, and not only notes.
     fn shows(&self) -> bool {
         self.err.iter().any(|line| !line.starts_with("note: "))
+    }
+
+    /// What it did, and what the person should know though it was done.
+    fn told(self) -> impl Iterator<Item = String> {
+        self.out.into_iter().chain(self.err.into_iter().filter(|line| line.starts_with("note: ")))
     }
 
     /// What it shows: first what there is to say, then the document that it is about.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     GROUP,
-    drift::{MAX_CHANGES, MAX_VALUE},
+    drift::{MAX_CHANGES, MAX_EXPLANATION, MAX_STEPS, MAX_VALUE},
 };
 
 /// The definition of `Drift`, or of its twin for children without a namespace.
@@ -144,18 +144,29 @@ fn spec() -> Value {
 }
 
 fn status() -> Value {
+    let line = |what: &str| json!({"type": "string", "maxLength": MAX_EXPLANATION, "description": what});
     object(
         "What has become of it.",
         &["state", "count", "firstSeen", "lastSeen", "countedAt"],
         &json!({
             "state": {
                 "type": "string", "enum": ["Blocked", "Rejected", "Passed", "Resolved"],
-                "description": "Denied for want of an approval; denied, since somebody rejected it; let pass in log mode; or over.",
+                "description": "Denied for want of an approval; denied, since somebody rejected it or a rule of a policy denies it; let pass in log mode; or over.",
             },
             "count": number("How often it was seen."),
             "firstSeen": time("When it was first seen."),
             "lastSeen": time("When it was last seen, as far as has been written: every 30 s at most."),
             "countedAt": time("When the count was last written."),
+            "explanation": {
+                "type": "array", "maxItems": MAX_STEPS,
+                "description": "How it came to that state: the rules that were looked at when it was last seen, in order.",
+                "items": {"type": "object", "required": ["rule", "finding"], "properties": {
+                    "rule": text("The rule, in a word."),
+                    "finding": line("What it found."),
+                    "evidence": {"type": "array", "items": line("A line."), "description": "What it looked at to find that."},
+                    "decided": {"type": "boolean", "description": "Whether the decision rests on it."},
+                }},
+            },
             "resolution": object("Why it is over.", &["reason", "at"], &json!({
                 "reason": text("In a word."),
                 "at": time("When."),

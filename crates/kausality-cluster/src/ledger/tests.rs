@@ -3,7 +3,12 @@
 use std::convert::Infallible;
 
 use http::{Method, Request, Response};
-use kausality_core::{class::Class, gate::Resolution, intent::IntentHash};
+use kausality_core::{
+    class::Class,
+    explain::{Explanation, Rule, Step},
+    gate::Resolution,
+    intent::IntentHash,
+};
 use kube::client::Body;
 
 use super::*;
@@ -137,9 +142,19 @@ fn drift() -> Drift {
     }
 }
 
+/// A decision that rests on one rule.
+fn decision(resolution: Resolution, rule: Rule, finding: &str) -> Decision {
+    let step = Step { rule, finding: finding.to_owned(), evidence: Vec::new(), decided: true };
+    let explanation = Explanation::from_iter([step]);
+    Decision { resolution, explanation, ..Decision::allow(Class::Update) }
+}
+
 async fn see(ledger: &Ledger) -> Entered {
-    let decision = Decision { resolution: Resolution::Blocked, ..Decision::allow(Class::Update) };
-    ledger.enter(&drift(), &decision, Instant::now() + Duration::from_secs(8)).await
+    see_as(ledger, &decision(Resolution::Blocked, Rule::Mode, "enforce")).await
+}
+
+async fn see_as(ledger: &Ledger, decision: &Decision) -> Entered {
+    ledger.enter(&drift(), decision, Instant::now() + Duration::from_secs(8)).await
 }
 
 /// Closes the entry, after all that has been seen of it.
@@ -171,8 +186,10 @@ async fn what_was_seen_of_a_drift_before_it_was_over_is_not_read_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn what_is_seen_again_and_again_is_written_twice_a_minute() {
     let (ledger, fake) = kept(Fake::default());
-    for _ in 0..1200 {
-        assert_eq!(see(&ledger).await, Entered::Yes);
+    for nth in 0..1200 {
+        // Other words are no reason to write.
+        let decision = decision(Resolution::Blocked, Rule::Mode, &format!("enforce {nth}"));
+        assert_eq!(see_as(&ledger, &decision).await, Entered::Yes);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let fake = fake.lock().unwrap();
@@ -202,4 +219,50 @@ async fn nobody_waits_for_entries_that_will_not_be_known() {
     let (ledger, _fake) = kept(Fake { slowness: Duration::from_secs(20), ..Fake::default() });
     assert_eq!(see(&ledger).await, Entered::Off);
     assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_explained_by_the_sighting_that_made_it() {
+    let (ledger, fake) = kept(Fake::default());
+    let shown = || {
+        let status = fake.lock().unwrap().entries["d"]["status"].clone();
+        let [step] = status["explanation"].as_array().unwrap().as_slice() else { panic!("{status}") };
+        assert_eq!(step["decided"], true);
+        format!("{} by {}: {}", status["state"], step["rule"], step["finding"]).replace('"', "")
+    };
+    for (resolution, rule, finding, expected) in [
+        (Resolution::Blocked, Rule::Mode, "enforce", "Blocked by mode: enforce"),
+        (Resolution::Logged, Rule::Mode, "log", "Passed by mode: log"),
+        (Resolution::Rejected, Rule::Rejection, "not at night", "Rejected by rejection: not at night"),
+        // The same state, which rests on something else.
+        (Resolution::Rejected, Rule::Policy, "denied by a rule", "Rejected by policy: denied by a rule"),
+    ] {
+        let before = fake.lock().unwrap().version;
+        assert_eq!(see_as(&ledger, &decision(resolution, rule, finding)).await, Entered::Yes);
+        tokio::time::sleep(BETWEEN + 2 * TICK).await;
+        assert_eq!(shown(), expected);
+        assert_eq!(fake.lock().unwrap().version, before + 1, "one write, {expected}");
+    }
+}
+
+#[test]
+fn a_sighting_explains_nothing_that_became_of_it_later() {
+    let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    let blocked = decision(Resolution::Blocked, Rule::Mode, "enforce");
+    let entry = ledger::entry(&drift(), &blocked, at(10));
+    let written = |seconds, reopens| {
+        let logged = decision(Resolution::Logged, Rule::Mode, "log");
+        let sighting = Sighting {
+            at: at(seconds),
+            state: DriftState::Passed,
+            explanation: logged.explanation.recorded(),
+            request: drift().report.spec.request,
+        };
+        let patch = patch(&entry, 1, &sighting, at(60), reopens);
+        (patch["status"]["state"].clone(), patch["status"]["explanation"][0]["finding"].clone())
+    };
+    assert_eq!(written(9, false), (Value::Null, Value::Null));
+    for (seconds, reopens) in [(10, false), (11, false), (9, true)] {
+        assert_eq!(written(seconds, reopens), (json!("Passed"), json!("log")));
+    }
 }

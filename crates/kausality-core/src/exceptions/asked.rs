@@ -176,9 +176,14 @@ impl Asked<'_> {
             Ok(true) => Answer::Yes,
             Ok(false) => Answer::No,
             // What an expression complains of may be a value.
-            Err(_) if self.child.kind == "Secret" => Answer::Unclear("it cannot be evaluated".to_owned()),
+            Err(_) if self.is_of_secrets() => Answer::Unclear("it cannot be evaluated".to_owned()),
             Err(failure) => Answer::Unclear(shorten(&failure.to_string(), MAX_FAILURE)),
         }
+    }
+
+    /// Whether expressions see values of a Secret.
+    fn is_of_secrets(&self) -> bool {
+        [&self.child.kind, &self.parent.id.kind].into_iter().any(|kind| kind == "Secret")
     }
 
     fn of(&self, name: &str) -> &Object {

@@ -231,6 +231,17 @@ pub(crate) struct Expect {
     pub rule: Option<String>,
     /// What some step of the explanation must contain.
     pub explanation: Vec<String>,
+    /// What is entered into the ledger: its `state`, the step that `decided`, and what some step `says`.
+    pub entry: Option<Entered>,
     /// What the request asks to know, of `parent`, `scaled`, `namespace`, `authority`.
     pub asks: Option<Vec<String>>,
+}
+
+/// What is entered into the ledger.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Entered {
+    pub state: String,
+    pub decided: String,
+    pub says: Vec<String>,
 }

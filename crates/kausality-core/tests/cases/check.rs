@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     build::Built,
     case::{Case, Expect},
+    entry,
     object::{Bases, key, text},
 };
 
@@ -33,6 +34,7 @@ pub(crate) fn run(case: &Case, bases: &Bases) -> Vec<String> {
     check.trace(&case.expect, &decision, object.as_ref());
     check.effects(&case.expect, &built, &decision);
     check.invariants(&decision);
+    check.problems.extend(entry::problems(&case.expect, &decision));
     check.secrets(&built, &decision);
     check.reinvocation(case, &built, &decision, object.as_ref());
     check.dry_run(case, &built, &decision);

@@ -1,4 +1,4 @@
-//! Annotations of a Secret that quote its values: people and tools leave them behind.
+//! Annotations and labels of a Secret that quote its values: people and tools leave them behind.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;

@@ -127,19 +127,21 @@ fn the_rest_of_a_secret_stays() {
 }
 
 #[test]
-fn annotations_that_quote_a_value_are_digests() {
-    let with = |data: Value, annotation: &str| {
-        json!({"kind": "Secret", "metadata": {"annotations": {"note": annotation}}, "data": data["data"],
-            "stringData": data["stringData"]})
+fn annotations_and_labels_that_quote_a_value_are_digests() {
+    let with = |data: Value, text: &str| {
+        json!({"kind": "Secret", "metadata": {"annotations": {"note": text}, "labels": {"note": text}},
+            "data": data["data"], "stringData": data["stringData"]})
     };
     // "s3cret", "ab" and "other".
     let data =
         json!({"data": {"a": "czNjcmV0", "b": "YWI=", "c": "", "d": "IA=="}, "stringData": {"e": "other"}});
-    let is_shown = |annotation: &str| {
-        let object = with(data.clone(), annotation);
-        let shown = redact(&object, &salt()).pointer("/metadata/annotations/note").cloned().unwrap();
-        assert!(shown == annotation || shown == salt().marker(&json!(annotation)), "{shown}");
-        shown == annotation
+    let is_shown = |text: &str| {
+        let object = with(data.clone(), text);
+        let metadata = &redact(&object, &salt())["metadata"];
+        let shown = &metadata["annotations"]["note"];
+        assert!(shown == text || *shown == salt().marker(&json!(text)), "{shown}");
+        assert_eq!(metadata["labels"]["note"], *shown);
+        shown == text
     };
     for quoting in ["s3cret", "it was s3cret!", "czNjcmV0", "x=czNjcmV0;", "ab", "YWI", "another", "b3RoZXI="]
     {
@@ -153,7 +155,7 @@ fn annotations_that_quote_a_value_are_digests() {
         with(json!({"stringData": {"a": "other"}}), "old was s3cret"),
     );
     let (safe_old, safe_new) = redact_both(Some(&old), Some(&new), &salt());
-    for (object, alone, both) in [(old, 1, safe_old), (new, 1, safe_new)] {
+    for (object, alone, both) in [(old, 2, safe_old), (new, 2, safe_new)] {
         let quotes = |object: &Value| {
             object.to_string().matches(" is ").count() + object.to_string().matches(" was ").count()
         };

@@ -1,7 +1,7 @@
 //! One drift: what happened, why it counts as drift, who asked for what before, and what has become of it.
 
 use jiff::Timestamp;
-use kausality_api::drift::{Drift, FieldChange};
+use kausality_api::drift::{Drift, DriftStep, FieldChange};
 use ratatui::{
     Frame,
     layout::Rect,
@@ -13,16 +13,25 @@ use ratatui::{
 use super::color;
 use crate::text::{age, fit};
 
+/// A drift, and what rules say about it now, once that is known.
+type Subject<'a> = (&'a Drift, Option<&'a [DriftStep]>);
+
 /// Draws a drift from a line on. Gives that line, or the last one from which anything is left to see.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, drift: &Drift, now: Timestamp, from: u16) -> u16 {
-    let lines = lines(drift, now, usize::from(area.width));
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    subject: Subject<'_>,
+    now: Timestamp,
+    from: u16,
+) -> u16 {
+    let lines = lines(subject, now, usize::from(area.width));
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
     let from = from.min(most);
     frame.render_widget(Paragraph::new(lines).scroll((from, 0)), area);
     from
 }
 
-fn lines(drift: &Drift, now: Timestamp, width: usize) -> Vec<Line<'static>> {
+fn lines((drift, present): Subject<'_>, now: Timestamp, width: usize) -> Vec<Line<'static>> {
     let (spec, status) = (&drift.spec, &drift.status);
     let width = width.saturating_sub(2);
     let mut lines = Vec::new();
@@ -51,15 +60,17 @@ fn lines(drift: &Drift, now: Timestamp, width: usize) -> Vec<Line<'static>> {
         "seen",
         format!("{times}, first {} ago ({})", age(now, status.first_seen), status.first_seen),
     ));
-    let verb = match spec.request.operation.as_str() {
-        "CREATE" => "creates a child",
-        "DELETE" => "deletes a child",
-        _ => "changes a child",
-    };
-    lines.push(fact(
-        "why",
-        format!("the controller {verb} although nobody changed its parent, which has settled"),
-    ));
+    if status.explanation.is_empty() {
+        let verb = match spec.request.operation.as_str() {
+            "CREATE" => "creates a child",
+            "DELETE" => "deletes a child",
+            _ => "changes a child",
+        };
+        lines.push(fact(
+            "why",
+            format!("the controller {verb} although nobody changed its parent, which has settled"),
+        ));
+    }
 
     lines.extend(heading("Changes"));
     for change in &spec.changes {
@@ -106,6 +117,15 @@ fn lines(drift: &Drift, now: Timestamp, width: usize) -> Vec<Line<'static>> {
         );
         lines.push(Line::from(fit(&text, width)));
     }
+    if !status.explanation.is_empty() {
+        lines.extend(heading("Why, as the rules had it when it was last seen"));
+        lines.extend(status.explanation.iter().flat_map(|step| step_lines(step, width)));
+    }
+    lines.extend(heading("What holds now"));
+    match present {
+        Some(steps) => lines.extend(steps.iter().flat_map(|step| step_lines(step, width))),
+        None => lines.push(Line::from("  Being looked at…").dim()),
+    }
     if !status.deliveries.is_empty() {
         lines.extend(heading("Reports"));
         for delivery in &status.deliveries {
@@ -123,6 +143,19 @@ fn lines(drift: &Drift, now: Timestamp, width: usize) -> Vec<Line<'static>> {
 
 fn heading(text: &str) -> [Line<'static>; 2] {
     [Line::default(), Line::from(format!("  {text}")).bold()]
+}
+
+fn step_lines(step: &DriftStep, width: usize) -> Vec<Line<'static>> {
+    let mark = if step.decided { " ◀ decided" } else { "" };
+    let rule = fit(&step.rule, 13);
+    let room = width.saturating_sub(14 + mark.chars().count());
+    let finding = Span::from(format!("{}{mark}", fit(&step.finding, room)));
+    let finding = if step.decided { finding.bold() } else { finding };
+    let mut lines = vec![Line::from(vec![Span::from(format!("  {rule:13} ")).dim(), finding])];
+    let evidence =
+        |line: &String| Line::from(format!("      · {}", fit(line, width.saturating_sub(8)))).dim();
+    lines.extend(step.evidence.iter().map(evidence));
+    lines
 }
 
 fn change_lines(change: &FieldChange, width: usize) -> Vec<Line<'static>> {

@@ -128,6 +128,39 @@ fn a_drift_is_golden() {
 }
 
 #[test]
+fn what_the_rules_found_and_say_now_is_golden() {
+    let explanation = json!([
+        {"rule": "actor", "finding": "Controller", "evidence": ["user 1likq is among the recorded controllers"]},
+        {"rule": "policy", "finding": "denied by ClusterApprovalPolicy/nights rules[0] (not at night)", "decided": true},
+    ]);
+    let denied = |count: u64| {
+        drift(
+            "a1",
+            "web",
+            0,
+            json!({"status": {"state": "Rejected", "count": count, "explanation": explanation}}),
+        )
+    };
+    let mut app = app(vec![denied(1)]);
+    let looks = Some(Command::Look(key("a1")));
+    assert_eq!(press(&mut app, "\n"), looks);
+    assert!(screen_of(&mut app, 100, 40).contains("Being looked at…"));
+    let steps =
+        |finding: &str| serde_json::from_value(json!([{"rule": "policy", "finding": finding}])).unwrap();
+    app.take(Input::Present(key("other"), steps("about another")));
+    assert!(!screen_of(&mut app, 100, 40).contains("about another"));
+    app.take(Input::Present(key("a1"), steps("there are no rules")));
+    insta::assert_snapshot!("detail-explained", screen_of(&mut app, 100, 40));
+
+    // What may have changed is looked at again.
+    assert_eq!(app.take(Input::Drifts(vec![denied(1)])), None);
+    assert_eq!(app.take(Input::Drifts(vec![denied(2)])), looks);
+    assert_eq!(app.take(Input::Done(Ok("approved".to_owned()))), looks);
+    press(&mut app, "\u{1b}");
+    assert_eq!(app.take(Input::Done(Ok("approved".to_owned()))), None);
+}
+
+#[test]
 fn what_is_asked_is_golden() {
     let mut asked = app(some());
     press(&mut asked, "A");

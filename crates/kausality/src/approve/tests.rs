@@ -123,6 +123,34 @@ fn a_freeze_is_told() {
 }
 
 #[test]
+fn a_rule_that_denies_is_told() {
+    let denied = |rule: &str| {
+        let finding = "denied by ClusterApprovalPolicy/nights rules[0] (not at night)";
+        json!({"status": {"state": "Rejected", "explanation": [{"rule": rule, "finding": finding, "decided": true}]}})
+    };
+    let (done, parent) = approve(&approving(), &json!({}), &denied("policy")).unwrap();
+    assert_eq!(
+        done.notes,
+        [
+            "when it was last seen, it was denied by ClusterApprovalPolicy/nights rules[0] (not at night): no approval lets \
+          it pass while that rule stands"
+        ]
+    );
+    assert_eq!(on(&parent, APPROVALS)[0]["by"], "dave");
+    let (done, _) = approve(&approving(), &json!({}), &denied("rejection")).unwrap();
+    assert_eq!(done.notes, [""; 0]);
+
+    // Older entries do not name it, and were perhaps rejected by somebody.
+    let older = json!({"status": {"state": "Rejected"}});
+    let (done, _) = approve(&approving(), &json!({}), &older).unwrap();
+    assert!(done.notes[0].contains("it was denied by a rule of a policy"), "{done:?}");
+    let rejections = json!([{"apiVersion": "garden.io/v1", "kind": "Bed", "name": "south-1", "reason": "wait", "by": "erin"}]);
+    let forced = Approving { force: true, ..approving() };
+    let (done, _) = approve(&forced, &json!({REJECTIONS: rejections.to_string()}), &older).unwrap();
+    assert_eq!(done.notes, ["the rejection by erin: wait was removed"]);
+}
+
+#[test]
 fn a_reason_is_short_and_not_empty() {
     assert_eq!(reason(" because ").unwrap(), "because");
     assert!(reason("  ").is_err());

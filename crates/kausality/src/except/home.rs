@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use kausality_api::{
-    API_VERSION, GROUP,
+    API_VERSION,
     exception::{ApprovalPolicy, ApprovalPolicySpec, Metadata, PolicyKind, PolicyRule, Subject, SubjectKind},
 };
 use kausality_core::exceptions::{self, Compiled};
 use kube::{
     Api, Client,
     api::{ListParams, Patch, PatchParams, PostParams},
-    core::{ApiResource, DynamicObject},
+    core::DynamicObject,
 };
 use serde_json::json;
 
 use super::rules::says_the_same;
 use crate::{
     act::DryRun,
-    ledger::{Entry, refused, within},
+    ledger::{Entry, refused, rules::resource, within},
 };
 
 /// The field manager of edits.
@@ -157,13 +157,7 @@ impl Home {
 }
 
 fn api(client: &Client, kind: PolicyKind, namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: GROUP.to_owned(),
-        version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
-        api_version: API_VERSION.to_owned(),
-        kind: kind.as_str().to_owned(),
-        plural: kind.plural().to_owned(),
-    };
+    let resource = resource(kind);
     match kind {
         PolicyKind::ApprovalPolicy => Api::namespaced_with(client.clone(), namespace, &resource),
         PolicyKind::ClusterApprovalPolicy => Api::all_with(client.clone(), &resource),

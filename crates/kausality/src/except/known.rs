@@ -6,16 +6,12 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use kausality_api::{drift::DriftSpec, selector::Labels};
 use kausality_core::exceptions::{Exceptions, Need};
-use kube::{
-    Api,
-    core::{ApiResource, DynamicObject},
-};
 use serde_json::Value;
 
 use super::hold::needs;
 use crate::{
     act::{Editor, ParentName},
-    ledger::{Entry, within},
+    ledger::{Entry, rules::labels, within},
     target::api,
 };
 
@@ -53,7 +49,8 @@ impl Known {
                 && !namespace.is_empty()
                 && !self.namespaces.contains_key(namespace)
             {
-                let read = read_labels(editor, namespace).await.map_err(|error| format!("{error:#}"));
+                let read =
+                    labels(&editor.ledger.client, namespace).await.map_err(|error| format!("{error:#}"));
                 self.namespaces.insert(namespace.clone(), read);
             }
         }
@@ -86,19 +83,6 @@ async fn read_parent(editor: &Editor, parent: &ParentName) -> Result<Value> {
     let api = api(&editor.ledger.client, &kind, &parent.namespace);
     let found = within("the parent cannot be read", api.get_opt(&parent.name)).await?;
     Ok(serde_json::to_value(found.context("the parent is gone")?)?)
-}
-
-async fn read_labels(editor: &Editor, namespace: &str) -> Result<Labels> {
-    let resource = ApiResource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        api_version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        plural: "namespaces".to_owned(),
-    };
-    let api: Api<DynamicObject> = Api::all_with(editor.ledger.client.clone(), &resource);
-    let found = within("the namespace cannot be read", api.get_opt(namespace)).await?;
-    Ok(found.context("the namespace is gone")?.metadata.labels.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a drift of the ledger was stopped.
+//! Why a drift of the ledger was stopped: what the rules found then, and what they say now.
 
 use std::{
     io::{self, Write},
@@ -9,18 +9,16 @@ use anstyle::Style;
 use anyhow::Result;
 use jiff::Timestamp;
 use kausality_api::{
-    drift::{Drift, DriftState},
+    drift::{Drift, DriftStep},
     text::plain,
 };
 use serde_json::json;
 
 use crate::{
     connect::Connection,
-    ledger::{
-        Ledger, Place,
-        reasons::{self, ParentView, Step},
-    },
+    ledger::{Ledger, Place, present::Present, reasons},
     output::{self, ThingOutput},
+    span,
 };
 
 pub(super) async fn explain(
@@ -31,33 +29,38 @@ pub(super) async fn explain(
 ) -> Result<ExitCode> {
     let ledger = Ledger::new(connection.client("why").await?);
     let entry = ledger.one(place, name).await?;
-    let parent = ParentView::of(&ledger, &entry.drift).await;
-    let steps = reasons::steps(&entry.drift, &parent, Timestamp::now());
+    let drift = &entry.drift;
+    let at = Timestamp::now();
+    let now = Present::of(&ledger, drift, at).await.steps(drift, at);
     let mut out = anstream::stdout().lock();
-    let document = || json!({"drift": entry.object, "steps": steps, "verdict": verdict(&entry.drift)});
+    let document = || {
+        let (steps, verdict) = (reasons::then(drift), reasons::verdict(drift));
+        json!({"drift": entry.object, "steps": steps, "verdict": verdict, "now": now})
+    };
     match output {
-        ThingOutput::Table => tree(&mut out, &entry.drift, &steps)?,
+        ThingOutput::Table => page(&mut out, drift, &now)?,
         ThingOutput::Json => output::json(&mut out, &document())?,
         ThingOutput::Yaml => output::yaml(&mut out, &document())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tree(out: &mut impl Write, drift: &Drift, steps: &[Step]) -> io::Result<()> {
+fn page(out: &mut impl Write, drift: &Drift, now: &[DriftStep]) -> io::Result<()> {
     let bold = Style::new().bold();
     let child = &drift.spec.child;
     let separator = if child.namespace.is_empty() { "" } else { "/" };
     let operation = &drift.spec.request.operation;
     let what = format!("{operation} {} {}{separator}{}", child.kind, child.namespace, child.name);
     writeln!(out, "{bold}{}{bold:#} by {}", plain(&what), plain(&drift.spec.request.user))?;
-    for step in steps {
-        let mark = if step.decided { " ◀ decided" } else { "" };
-        writeln!(out, "├─ {bold}{:12}{bold:#} {}{mark}", step.rule, step.finding)?;
-        for evidence in &step.evidence {
-            writeln!(out, "│                · {evidence}")?;
-        }
+    let mut then = reasons::then(drift);
+    let verdict = plain(&reasons::verdict(drift)).into_owned();
+    then.push(DriftStep { rule: "verdict".to_owned(), finding: verdict, ..DriftStep::default() });
+    let seen = span::to_second(drift.status.last_seen);
+    match reasons::are_recorded(drift) {
+        true => writeln!(out, "\nThen, when it was last seen at {seen}:")?,
+        false => writeln!(out, "\nThen, as far as its entry tells, which is older than such records:")?,
     }
-    writeln!(out, "└─ {bold}{:12}{bold:#} {}", "verdict", plain(&verdict(drift)))?;
+    tree(out, &then)?;
     writeln!(out, "\nWhat changed (drift {}):", plain(&drift.metadata.name))?;
     for change in &drift.spec.changes {
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
@@ -67,18 +70,19 @@ fn tree(out: &mut impl Write, drift: &Drift, steps: &[Step]) -> io::Result<()> {
     if drift.spec.more_changes > 0 {
         writeln!(out, "  … and {} more fields", drift.spec.more_changes)?;
     }
-    writeln!(out, "\nFreeze, rejections and approvals are shown as the parent has them now.")
+    writeln!(out, "\nNow:")?;
+    tree(out, now)
 }
 
-fn verdict(drift: &Drift) -> String {
-    let resolution = drift.status.resolution.as_ref();
-    match drift.status.state {
-        DriftState::Blocked => "deny: nothing let it pass".to_owned(),
-        DriftState::Rejected => "deny: it was rejected".to_owned(),
-        DriftState::Passed => "warn: it passed in log mode".to_owned(),
-        DriftState::Resolved => {
-            let why = resolution.map(|it| format!(" ({}): {}", it.reason.as_str(), it.message));
-            format!("none any more: it is resolved{}", why.unwrap_or_default())
+fn tree(out: &mut impl Write, steps: &[DriftStep]) -> io::Result<()> {
+    let bold = Style::new().bold();
+    for (place, step) in steps.iter().enumerate() {
+        let (branch, trunk) = if place + 1 == steps.len() { ("└─", " ") } else { ("├─", "│") };
+        let mark = if step.decided { " ◀ decided" } else { "" };
+        writeln!(out, "{branch} {bold}{:12}{bold:#} {}{mark}", step.rule, step.finding)?;
+        for evidence in &step.evidence {
+            writeln!(out, "{trunk}                · {evidence}")?;
         }
     }
+    Ok(())
 }

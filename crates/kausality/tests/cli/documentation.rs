@@ -104,6 +104,14 @@ async fn shop() -> Stage {
             "newOwner": "kube-controller-manager"}]);
         spec["summary"]["child"] = json!(format!("ReplicaSet/{child_name}"));
         spec["summary"]["change"] = json!("spec.replicas: 5 → 3");
+        drift["status"]["explanation"] = json!([
+            {"rule": "class", "finding": "update: a change of intent"},
+            {"rule": "actor", "finding": "Controller", "evidence": ["user 1likq is the only one among the recorded controllers"]},
+            {"rule": "cause", "finding": "Drift"},
+            {"rule": "approval", "finding": "none on the parent"},
+            {"rule": "policy", "finding": "none lets it pass"},
+            {"rule": "mode", "finding": "enforce (from policy workloads)", "decided": true},
+        ]);
         stage.post("/apis/kausality.io/v1alpha1/namespaces/shop/drifts", &drift).await;
     }
     let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "Kausality", "metadata": {"name": "workloads"},

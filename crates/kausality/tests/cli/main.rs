@@ -9,6 +9,7 @@ mod decisions;
 mod documentation;
 mod effect;
 mod exceptions;
+mod explained;
 mod line;
 mod lists;
 mod pages;

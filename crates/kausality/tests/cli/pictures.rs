@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::{SignedDuration, Timestamp};
 use kausality_api::drift::Drift;
-use kausality_tui::{App, Input, Link, draw};
+use kausality_tui::{App, Command, Input, Link, draw};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use serde_json::{Value, json};
 
@@ -85,7 +85,16 @@ fn drifts(now: Timestamp) -> Vec<Drift> {
                 "actor": format!("infra:{operator}-operator"), "change": change},
         });
         let mut status = json!({"state": state, "count": 1, "firstSeen": seen(minutes), "lastSeen": seen(minutes),
-            "countedAt": seen(minutes)});
+        "countedAt": seen(minutes), "explanation": [
+            {"rule": "actor", "finding": "Controller",
+                "evidence": ["user 0p3xk is the only one among the recorded controllers"]},
+            {"rule": "settled", "finding": "yes: seen in steady state at this intent"},
+            {"rule": "cause", "finding": "Drift"},
+            {"rule": "approval", "finding": "none on the parent"},
+            {"rule": "policy", "finding": "none lets it pass",
+                "evidence": ["ClusterApprovalPolicy/sizes rules[0] (may grow): match.cel does not hold"]},
+            {"rule": "mode", "finding": "enforce (from policy production)", "decided": true},
+        ]});
         for (key, value) in more.as_object().unwrap() {
             status[key] = value.clone();
         }
@@ -121,7 +130,16 @@ fn screen_after(keys: &[KeyCode], size: (u16, u16)) -> Buffer {
     app.take(Input::Link(Link::Live));
     app.take(Input::Drifts(drifts(now)));
     for key in keys {
-        app.take(Input::Key(KeyEvent::new(*key, KeyModifiers::NONE)));
+        let looks = app.take(Input::Key(KeyEvent::new(*key, KeyModifiers::NONE)));
+        if let Some(Command::Look(key)) = looks {
+            let steps = json!([
+                {"rule": "freeze", "finding": "the parent is not frozen"},
+                {"rule": "approval", "finding": "none on the parent"},
+                {"rule": "policy", "finding": "no rule decides",
+                    "evidence": ["ClusterApprovalPolicy/sizes rules[0] (may grow) does not match: match.cel does not hold"]},
+            ]);
+            app.take(Input::Present(key, serde_json::from_value(steps).unwrap()));
+        }
     }
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     terminal.draw(|frame| draw(frame, &mut app)).unwrap();
@@ -136,7 +154,7 @@ fn the_list_is_as_drawn() {
 #[test]
 fn a_drift_is_as_drawn() {
     let keys = [KeyCode::Down, KeyCode::Enter];
-    golden("tui-detail", &screen_after(&keys, (100, 22)), "kausality tui -n prod");
+    golden("tui-detail", &screen_after(&keys, (100, 36)), "kausality tui -n prod");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::stage::*;
 
 /// Lets somebody do something in the park.
-async fn allow(stage: &Stage, user: &str, group: &str, resources: &str, verbs: &[&str]) {
+pub(crate) async fn allow(stage: &Stage, user: &str, group: &str, resources: &str, verbs: &[&str]) {
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/park";
     let name = format!("{user}-{resources}");
     let role = json!({"metadata": {"name": name},

@@ -72,7 +72,7 @@ async fn everything_is_seen_and_one_key_decides() {
 
     terminal.presses("Down");
     terminal.presses("Enter");
-    golden("tui-detail", &terminal.shows(&["Changes", "Who last asked"]).await);
+    golden("tui-detail", &terminal.shows(&["Changes", "Who last asked", "policy"]).await);
     terminal.presses("Escape");
     terminal.shows(&["STATE"]).await;
     terminal.types("?");

@@ -58,6 +58,7 @@ fn drift(name: &str, user: &str, minute: i64, paths: &[&str]) -> Drift {
         first_seen: seen,
         last_seen: seen,
         counted_at: seen,
+        explanation: Vec::new(),
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
