@@ -155,9 +155,14 @@ fn what_the_rules_found_and_say_now_is_golden() {
     // What may have changed is looked at again.
     assert_eq!(app.take(Input::Drifts(vec![denied(1)])), None);
     assert_eq!(app.take(Input::Drifts(vec![denied(2)])), looks);
-    assert_eq!(app.take(Input::Done(Ok("approved".to_owned()))), looks);
+    let done = || {
+        let drifts = vec![key("a1")];
+        let deed = Deed { action: Action::ApproveOnce, drifts, text: String::new(), trial: false };
+        Input::Done(deed, Ok("approved".to_owned()))
+    };
+    assert_eq!(app.take(done()), looks);
     press(&mut app, "\u{1b}");
-    assert_eq!(app.take(Input::Done(Ok("approved".to_owned()))), None);
+    assert_eq!(app.take(done()), None);
 }
 
 #[test]
