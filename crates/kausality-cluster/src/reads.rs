@@ -1,5 +1,5 @@
-//! Live reads that are shared. Whoever asks while one is under way waits for the next, which all who wait by then share: a
-//! controller in a hot loop causes no more reads than the API server answers one after the other.
+//! Live reads that are shared. Whoever asks while one is under way waits for the next, which all who wait by then share. That
+//! one begins after a rest, so that a controller in a hot loop leaves the API server to others.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,11 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
+
+/// How long something is not read again while many ask for it.
+const REST: Duration = Duration::from_millis(20);
 
 /// Reads of many things, each known by its name.
 #[derive(Debug)]
@@ -35,7 +39,10 @@ impl<T: Clone> Reads<T> {
             let mut last = line.lock().await;
             match &*last {
                 Some((begun, answer)) if *begun > asked => answer.clone(),
-                _ => {
+                before => {
+                    if before.is_some() {
+                        tokio::time::sleep(REST).await;
+                    }
                     let begun = self.moment();
                     let answer = read.await;
                     *last = Some((begun, answer.clone()));
@@ -62,8 +69,6 @@ impl<T: Clone> Reads<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::future::join_all;
     use tokio::time::sleep;
 
@@ -93,6 +98,30 @@ mod tests {
         expected.push(3);
         assert_eq!(all, expected);
         assert!(reads.lines().is_empty(), "nothing is kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn between_reads_there_is_a_rest_but_not_before_the_first() {
+        let (reads, begun) = (Reads::default(), Mutex::new(Vec::new()));
+        let start = tokio::time::Instant::now();
+        let ask = |after: u64| {
+            let (reads, begun) = (&reads, &begun);
+            let read = async move {
+                begun.lock().unwrap().push(start.elapsed());
+                sleep(Duration::from_millis(2)).await;
+                start.elapsed()
+            };
+            async move {
+                sleep(Duration::from_millis(after)).await;
+                (after, reads.share("web", read).await)
+            }
+        };
+        let all = join_all((0..1000).map(ask)).await;
+        assert!(all.iter().all(|(asked, told)| *told >= Duration::from_millis(asked + 2)));
+        let begun = begun.into_inner().unwrap();
+        assert_eq!(begun[0], Duration::ZERO);
+        assert!((40..=50).contains(&begun.len()), "{}", begun.len());
+        assert!(begun.windows(2).all(|pair| pair[1] - pair[0] >= REST), "{begun:?}");
     }
 
     #[tokio::test(start_paused = true)]
