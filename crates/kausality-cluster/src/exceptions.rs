@@ -87,6 +87,8 @@ pub(crate) struct Held {
     compiled: Result<Compiled, Vec<PolicyFault>>,
     /// The policy, where it can be read at all.
     policy: Option<ApprovalPolicy>,
+    /// What holds of one that is not valid: the rules that deny.
+    denying: Option<Compiled>,
     status: ApprovalPolicyStatus,
 }
 
@@ -175,19 +177,17 @@ impl Book<'_> {
                 && known.generation == metadata.generation
                 && Some(known.uid.as_str()) == metadata.uid.as_deref()
         });
-        let (policy, compiled) = match known {
-            Some(known) => (known.policy.clone(), known.compiled.clone()),
+        let (policy, compiled, denying) = match known {
+            Some(known) => (known.policy.clone(), known.compiled.clone(), known.denying.clone()),
             None => {
-                let policy = serde_json::to_value(object).and_then(serde_json::from_value::<ApprovalPolicy>);
-                match policy {
+                let value = serde_json::to_value(object).unwrap_or_default();
+                match exceptions::read(&value) {
                     Ok(policy) => {
                         let compiled = exceptions::compile(&policy);
-                        (Some(policy), compiled)
+                        let denying = compiled.is_err().then(|| exceptions::prohibitions(&policy));
+                        (Some(policy), compiled, denying)
                     }
-                    Err(error) => {
-                        let fault = PolicyFault { field: "spec".to_owned(), message: error.to_string() };
-                        (None, Err(vec![fault]))
-                    }
+                    Err(faults) => (None, Err(faults), exceptions::salvaged(&value)),
                 }
             }
         };
@@ -201,6 +201,7 @@ impl Book<'_> {
             generation: metadata.generation,
             compiled,
             policy,
+            denying,
             status: serde_json::from_value(status).unwrap_or_default(),
         })
     }
@@ -210,11 +211,7 @@ impl Book<'_> {
         let held = source.held();
         let compiled: Vec<Compiled> = held
             .iter()
-            .filter_map(|held| match (&held.compiled, &held.policy) {
-                (Ok(compiled), _) => Some(compiled.clone()),
-                (Err(_), Some(policy)) => Some(exceptions::prohibitions(policy)),
-                (Err(_), None) => None,
-            })
+            .filter_map(|held| held.compiled.as_ref().ok().or(held.denying.as_ref()).cloned())
             .collect();
         self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(&compiled)));
         source.changed.notify_one();

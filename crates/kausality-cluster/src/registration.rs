@@ -147,9 +147,15 @@ impl Registration {
     /// If the API server refuses.
     pub async fn apply(&self, client: Client) -> Result<(), kube::Error> {
         let parameters = PatchParams::apply("kausality").force();
-        for manifest in [self.manifest(), self.of_policies()] {
+        let apply = async |manifest: Value| {
             let api = api(client.clone(), &manifest);
-            api.patch(&self.name, &parameters, &Patch::Apply(manifest)).await?;
+            api.patch(&self.name, &parameters, &Patch::Apply(manifest)).await
+        };
+        apply(self.manifest()).await?;
+        // Policies that make no sense are refused by it. What they say is looked at anyway.
+        if let Err(error) = apply(self.of_policies()).await {
+            tracing::warn!(%error, "policies are not looked at as they are written: cannot apply \
+                validatingwebhookconfiguration/{}", self.name);
         }
         Ok(())
     }
@@ -159,13 +165,17 @@ impl Registration {
     /// # Errors
     /// If the API server refuses.
     pub async fn remove(&self, client: Client) -> Result<(), kube::Error> {
-        for manifest in [self.manifest(), self.of_policies()] {
-            match api(client.clone(), &manifest).delete(&self.name, &DeleteParams::default()).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                other => drop(other?),
-            }
+        let remove = async |manifest: Value| match api(client.clone(), &manifest)
+            .delete(&self.name, &DeleteParams::default())
+            .await
+        {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => other.map(|_| ()),
+        };
+        if let Err(error) = remove(self.of_policies()).await {
+            tracing::warn!(%error, "delete validatingwebhookconfiguration/{} by hand", self.name);
         }
-        Ok(())
+        remove(self.manifest()).await
     }
 }
 

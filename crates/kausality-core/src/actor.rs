@@ -54,6 +54,8 @@ pub fn identify(
     creates: bool,
 ) -> Identified {
     let mut evidence = Vec::new();
+    // Where many are known to act, whoever creates a child may be anybody.
+    let creates = creates && !parent.is_some_and(|parent| parent.controllers().is_full());
     let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
         .or_else(|| by_managers(request, parent, &mut evidence))
         .or_else(|| by_updaters(user, updaters, creates, &mut evidence))

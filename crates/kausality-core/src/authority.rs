@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     actor::Actor,
     answer,
-    child::Child,
+    child::{self, Child},
     class::Class,
     decision::{Decision, Denial, Verdict},
     explain::Rule,
@@ -123,6 +123,8 @@ enum Names {
 fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
     let Some(sent) = &request.object else { return };
     let stored = request.old_object.as_ref();
+    let bumps = child::annotations_bump_generation(&request.resource.group, &sent.kind);
+    let bump = stored.and_then(|stored| stored.metadata.generation).filter(|_| bumps);
     for key in DECIDING {
         let will_be = match decision.patch.annotations.get(key) {
             Some(patched) => patched.as_deref(),
@@ -131,7 +133,7 @@ fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
         let before = stored.and_then(|stored| stored.metadata.annotations.get(key));
         let Some(will_be) = will_be.filter(|text| Some(*text) != before) else { continue };
         let signed = match key {
-            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user(), names),
+            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user(), names, bump),
             _ => signed_one(will_be, request.user(), names),
         };
         if let Some(signed) = signed {
@@ -141,14 +143,21 @@ fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
 }
 
 /// A list whose new entries carry the name of whoever wrote them. None, if that changes nothing, or it cannot be understood.
-fn signed_list(text: &str, before: Option<&str>, user: &str, names: Names) -> Option<String> {
+fn signed_list(
+    text: &str,
+    before: Option<&str>,
+    user: &str,
+    names: Names,
+    bump: Option<i64>,
+) -> Option<String> {
     let sent: Vec<Value> = serde_json::from_str(text).ok()?;
     let mut entries = sent.clone();
     let known: Vec<Value> = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut known: Vec<&Map<String, Value>> = known.iter().filter_map(Value::as_object).collect();
     for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-        // An approval that is carried over to another generation is still the same.
-        let same = known.iter().filter_map(Value::as_object).find(|known| gist(known) == gist(entry));
-        let by = match same {
+        let same = known.iter().position(|known| is_same(known, entry, bump));
+        // Each stands for one.
+        let by = match same.map(|place| known.remove(place)) {
             Some(known) => known.get("by").cloned(),
             None if names == Names::Given || entry.contains_key("by") => Some(user.into()),
             None => None,
@@ -164,11 +173,18 @@ fn signed_list(text: &str, before: Option<&str>, user: &str, names: Names) -> Op
     serde_json::to_string(&entries).ok()
 }
 
-/// An entry without what does not make it another.
-fn gist(entry: &Map<String, Value>) -> Map<String, Value> {
-    let mut entry = entry.clone();
-    entry.retain(|key, _| key != "by" && key != "generation");
-    entry
+/// Whether an entry is one that is stored, whatever name it carries. One of the generation that an edit of annotations
+/// bumps is carried over to the next.
+fn is_same(known: &Map<String, Value>, entry: &Map<String, Value>, bump: Option<i64>) -> bool {
+    let gist = |entry: &Map<String, Value>| {
+        let mut entry = entry.clone();
+        entry.retain(|key, _| key != "by" && key != "generation");
+        entry
+    };
+    let generation = |entry: &Map<String, Value>| entry.get("generation").and_then(Value::as_i64);
+    let (old, new) = (generation(known), generation(entry));
+    let carried = bump.is_some() && old == bump && new == bump.map(|bump| bump.saturating_add(1));
+    (old == new || carried) && gist(known) == gist(entry)
 }
 
 /// A freeze or a snooze in its long form, with the name of whoever wrote it. None, if that changes nothing.
@@ -190,20 +206,36 @@ mod tests {
     fn new_entries_are_signed_and_old_ones_stay_as_they_were() {
         let before = r#"[{"kind":"A","generation":1,"by":"alice"},{"kind":"B"}]"#;
         let text = r#"[{"kind":"A","generation":2,"by":"mallory"},{"kind":"B","by":"mallory"},{"kind":"C","by":"alice"}]"#;
-        let signed = signed_list(text, Some(before), "mallory", Names::Given).unwrap();
+        let signed = signed_list(text, Some(before), "mallory", Names::Given, Some(1)).unwrap();
         let expected =
             r#"[{"by":"alice","generation":2,"kind":"A"},{"kind":"B"},{"by":"mallory","kind":"C"}]"#;
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(value(&signed), value(expected));
-        assert_eq!(signed_list("no list", None, "mallory", Names::Given), None);
+        assert_eq!(signed_list("no list", None, "mallory", Names::Given, None), None);
         assert_eq!(signed_one("true", "mallory", Names::Given), None);
         let freeze = signed_one(r#"{"user":"alice","message":"stop"}"#, "mallory", Names::Given).unwrap();
         assert_eq!(value(&freeze), value(r#"{"user":"mallory","message":"stop"}"#));
     }
 
     #[test]
+    fn an_entry_vouches_for_one_of_its_own_generation_and_no_more() {
+        let before = r#"[{"kind":"A","generation":4,"by":"alice"}]"#;
+        let text = r#"[{"kind":"A","generation":4},{"kind":"A","generation":4},{"kind":"A","generation":9},
+            {"kind":"A","generation":5}]"#;
+        let names = |bump: Option<i64>, text: &str| -> Vec<String> {
+            let signed = signed_list(text, Some(before), "mallory", Names::Given, bump).unwrap();
+            let entries: Vec<Value> = serde_json::from_str(&signed).unwrap();
+            entries.iter().map(|entry| entry["by"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(None, text), ["alice", "mallory", "mallory", "mallory"]);
+        let carried = r#"[{"kind":"A","generation":5},{"kind":"A","generation":5}]"#;
+        assert_eq!(names(Some(4), carried), ["alice", "mallory"]);
+        assert_eq!(names(None, carried), ["mallory", "mallory"]);
+    }
+
+    #[test]
     fn names_are_corrected_where_there_are_some() {
-        let corrected = |text: &str| signed_list(text, None, "mallory", Names::Corrected);
+        let corrected = |text: &str| signed_list(text, None, "mallory", Names::Corrected, None);
         assert_eq!(corrected(r#"[{"kind":"A"}, {"kind":"B","by":"mallory"}]"#), None);
         let signed = corrected(r#"[{"kind":"A"},{"kind":"B","by":"alice"}]"#);
         assert_eq!(signed.as_deref(), Some(r#"[{"kind":"A"},{"by":"mallory","kind":"B"}]"#));

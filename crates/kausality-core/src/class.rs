@@ -5,8 +5,7 @@ use std::fmt;
 use crate::{
     facts::Settings,
     intent,
-    review::{Object, Operation, Request},
-    summary::Owner,
+    review::{Operation, Request},
 };
 
 /// The sort of a request.
@@ -20,7 +19,7 @@ pub enum Class {
     Status,
     /// An update that leaves the intent as it is: never gated, annotations protected.
     Metadata,
-    /// An update that takes an object from the owner that controls it, and leaves the intent as it is.
+    /// An update, be it of the status, that takes an object from the owner that controls it, and leaves the intent as it is.
     Release,
     /// An object is created.
     Create,
@@ -40,6 +39,11 @@ impl Class {
             return Self::Own;
         }
         match (request.operation, &*request.sub_resource) {
+            (Operation::Update, "status")
+                if changes_controller(request) && status_stores_metadata(&request.resource.group) =>
+            {
+                Self::Release
+            }
             (Operation::Update, "status") => Self::Status,
             (Operation::Update, "scale") if same_intent(request) => Self::Metadata,
             (Operation::Update, "scale") => Self::Scale,
@@ -79,8 +83,13 @@ impl fmt::Display for Class {
 /// the children of the first.
 pub(crate) fn changes_controller(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let owner = |object: &Object<'_>| object.metadata.owner.as_ref().map(Owner::from);
-    owner(old).is_some_and(|old| !owner(new).is_some_and(|new| old.is_same(&new)))
+    let (old, new) = (&old.metadata.owner, &new.metadata.owner);
+    old.as_ref().is_some_and(|old| !new.as_ref().is_some_and(|new| old.is_same(new)))
+}
+
+/// Whether an update of the status of this kind stores metadata, too. That of custom resources does not.
+fn status_stores_metadata(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 fn same_intent(request: &Request<'_>) -> bool {

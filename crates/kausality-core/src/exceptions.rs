@@ -19,7 +19,7 @@ pub(crate) use asked::{Asked, Known};
 pub use judge::{Held, Judgement, Match, Need, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
-pub use rule::{PolicyFault, compile, lifted, prohibitions};
+pub use rule::{PolicyFault, compile, lifted, permitted, prohibitions, read, salvaged};
 use subjects::Key;
 
 use crate::review::{Text, UserInfo};
@@ -32,13 +32,6 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The place of a rule that lets changes by this user pass.
-    #[must_use]
-    pub fn permits(&self, username: &str, groups: &[String]) -> Option<usize> {
-        let user = user(username, groups);
-        self.rules.iter().position(|rule| rule.action == Action::Allow && rule.subjects.include(&user))
-    }
-
     /// Names the policy, as [`ApprovalPolicy::reference`](kausality_api::exception::ApprovalPolicy::reference) does.
     #[must_use]
     pub fn reference(&self) -> &str {

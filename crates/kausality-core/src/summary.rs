@@ -66,15 +66,6 @@ pub struct Owner {
     pub uid: String,
 }
 
-impl Owner {
-    /// Whether both are the same object, in whichever version they are named.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        group(&self.api_version) == group(&other.api_version)
-            && (&self.kind, &self.name, &self.uid) == (&other.kind, &other.name, &other.uid)
-    }
-}
-
 impl From<&OwnerReference<'_>> for Owner {
     fn from(owner: &OwnerReference<'_>) -> Self {
         Self {

@@ -5,7 +5,7 @@ use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exceptions::{self, Compiled};
+use crate::exceptions::{self, PolicyFault};
 
 /// The one user that all controllers are, where they have no service accounts of their own.
 const CONTROLLERS: &str = "system:kube-controller-manager";
@@ -65,26 +65,25 @@ impl Written {
                 Err(error) => Some(error.to_string()),
             };
         }
+        // What cannot be understood as it is stored neither permits nor denies.
+        let old = ApprovalPolicy::deserialize(&self.old_object).ok();
+        let told =
+            |faults: Vec<PolicyFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let new = match self.object.is_null() {
             true => None,
-            false => match ApprovalPolicy::deserialize(&self.object) {
+            false => match exceptions::read(&self.object) {
                 Ok(policy) => Some(policy),
-                Err(error) => return Some(error.to_string()),
+                Err(faults) => return Some(told(faults)),
             },
         };
-        if let Some(policy) = &new {
-            match exceptions::compile(policy) {
-                Ok(policy) => {
-                    if let Some(fault) = self.vouches_for_itself(&policy) {
-                        return Some(fault);
-                    }
-                }
-                Err(faults) => {
-                    return Some(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
-                }
-            }
+        if let Some(Err(faults)) = new.as_ref().map(exceptions::compile) {
+            return Some(told(faults));
         }
-        self.frees_itself(new.as_ref())
+        if !self.is_bound() {
+            return None;
+        }
+        let permits = new.as_ref().and_then(|new| self.vouches_for_itself(old.as_ref(), new));
+        permits.or_else(|| self.frees_itself(old.as_ref()?, new.as_ref()))
     }
 
     /// People may speak of everybody; a controller must not permit itself anything, by a policy as little as by an approval.
@@ -93,22 +92,27 @@ impl Written {
         name.starts_with("system:serviceaccount:") || name == CONTROLLERS
     }
 
-    fn vouches_for_itself(&self, policy: &Compiled) -> Option<String> {
+    fn vouches_for_itself(&self, old: Option<&ApprovalPolicy>, new: &ApprovalPolicy) -> Option<String> {
         let User { username, groups } = &self.user_info;
-        let rule = policy.permits(username, groups).filter(|_| self.is_bound())?;
+        let rule = exceptions::permitted(old, new, username, groups)?;
         Some(format!(
-            "spec.rules[{rule}].subjects: {username} cannot write a rule that lets its own changes pass"
+            "spec.rules[{rule}].subjects: {username} cannot write a rule that lets its own changes pass: a person can"
         ))
     }
 
-    fn frees_itself(&self, new: Option<&ApprovalPolicy>) -> Option<String> {
+    fn frees_itself(&self, old: &ApprovalPolicy, new: Option<&ApprovalPolicy>) -> Option<String> {
         let User { username, groups } = &self.user_info;
-        let collected = new.is_none() && COLLECTORS.contains(&username.as_str());
-        // What cannot be understood as it is stored denies nothing.
-        let old =
-            ApprovalPolicy::deserialize(&self.old_object).ok().filter(|_| self.is_bound() && !collected)?;
-        let rule = exceptions::lifted(&old, new, username, groups)?;
-        Some(format!("spec.rules[{rule}]: {username} cannot take away a rule that denies its own changes"))
+        if new.is_none() && COLLECTORS.contains(&username.as_str()) {
+            return None;
+        }
+        // With an owner, others would delete it.
+        let owners =
+            |object: &Value| object.pointer("/metadata/ownerReferences").cloned().unwrap_or_default();
+        let new = new.filter(|_| owners(&self.old_object) == owners(&self.object));
+        let rule = exceptions::lifted(old, new, username, groups)?;
+        Some(format!(
+            "spec.rules[{rule}]: {username} cannot take away a rule that denies its own changes: a person can"
+        ))
     }
 }
 
@@ -176,7 +180,8 @@ mod tests {
             "{found}"
         );
         rule["matches"] = json!({});
-        assert!(fault(policy(rule)).unwrap().contains("matches"));
+        let found = fault(policy(rule)).unwrap();
+        assert!(found.starts_with("spec.rules[0]: unknown field `matches`"), "{found}");
     }
 
     #[test]
@@ -201,7 +206,14 @@ mod tests {
         assert!(fault(policy("allow", everybody.clone()), by("system:kube-controller-manager")).is_some());
         assert_eq!(fault(policy("deny", own.clone()), eks()), None);
         assert_eq!(fault(policy("allow", own), by("system:serviceaccount:argocd:argocd")), None);
-        assert_eq!(fault(policy("allow", everybody), by("alice")), None);
+        assert_eq!(fault(policy("allow", everybody.clone()), by("alice")), None);
+        let update = |old: Value, object: Value| {
+            Written { object, old_object: old, user_info: eks(), ..Written::default() }.fault()
+        };
+        let mut labelled = policy("allow", everybody.clone());
+        labelled["metadata"]["labels"] = json!({"team": "a"});
+        assert_eq!(update(policy("allow", everybody.clone()), labelled), None, "a person wrote the rule");
+        assert!(update(policy("deny", everybody.clone()), policy("allow", everybody)).is_some());
     }
 
     #[test]
@@ -218,8 +230,9 @@ mod tests {
             Written { object: new, old_object: old, user_info, uid: String::new() }.fault()
         };
         let eks = "system:serviceaccount:infra:eks";
-        let refused =
-            Some(format!("spec.rules[0]: {eks} cannot take away a rule that denies its own changes"));
+        let refused = Some(format!(
+            "spec.rules[0]: {eks} cannot take away a rule that denies its own changes: a person can"
+        ));
         let stored = policy(rule("a", false));
         assert_eq!(fault(eks, stored.clone(), Value::Null), refused, "deleted");
         assert_eq!(fault(eks, stored.clone(), policy(rule("a", true))), refused, "only tried");
@@ -228,6 +241,10 @@ mod tests {
         assert_eq!(fault(eks, policy(about_others), Value::Null), None, "about others");
         assert_eq!(fault(eks, policy(rule("a", true)), Value::Null), None, "was only tried");
         assert_eq!(fault("alice", stored.clone(), Value::Null), None, "a person");
+        let mut owned = stored.clone();
+        owned["metadata"]["ownerReferences"] = json!([{"kind": "ConfigMap", "name": "nowhere", "uid": "u"}]);
+        assert_eq!(fault(eks, stored.clone(), owned.clone()), refused, "to be collected");
+        assert_eq!(fault(eks, owned.clone(), owned), None, "as it was");
         let everybody = policy(json!({"action": "deny", "apiVersion": "v1", "kind": "Pod",
             "subjects": [{"kind": "User", "name": "*"}]}));
         for collector in COLLECTORS {

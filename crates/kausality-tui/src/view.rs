@@ -73,7 +73,7 @@ fn foot_line(app: &App, width: u16) -> Line<'static> {
     let keys = match app.screen {
         Screen::List => " ↑↓ move  Enter look  a approve  r reject  / filter  R all  ? help  q quit",
         Screen::Detail(..) => {
-            " ↑↓ scroll  a approve  A for how long  r reject  f freeze  s snooze  Esc back  ? help"
+            " ↑↓ scroll  a approve  A for how long  r reject  e except  f freeze  s snooze  Esc back  ? help"
         }
         Screen::Help => " Esc back",
     };

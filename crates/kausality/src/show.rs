@@ -258,6 +258,7 @@ fn commands(
     let mut lines = vec![
         (format!("{program} approve {id}{place}"), "let the child change once"),
         (format!("{program} approve {id}{place} --exact"), "let exactly this change pass once"),
+        (format!("{program} except {id}{place}"), "make a rule of it, so that nobody is asked again"),
         (format!("{program} reject {id}{place} --reason '…'"), "deny it whatever approves it"),
         (
             format!("{program} freeze {object}{parent_place} --reason '…'"),
@@ -266,7 +267,7 @@ fn commands(
     ];
     if drift.status.is_denied_by_rule() {
         writeln!(out, "  change the rule that denies it: no approval lets it pass while that holds")?;
-        lines.retain(|(command, _)| !command.contains(" approve "));
+        lines.retain(|(command, _)| !command.contains(" approve ") && !command.contains(" except "));
     }
     let width = lines.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
     for (command, what) in lines {

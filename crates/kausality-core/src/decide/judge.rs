@@ -107,6 +107,9 @@ impl Draft {
         }
         match (class, &request.old_object, &request.object) {
             _ if !self.decision.verdict.is_allowed() => {}
+            (Class::Release, Some(stored), Some(sent)) if request.sub_resource == "status" => {
+                self.note_status(request, stored, sent, user);
+            }
             (Class::Release, Some(stored), Some(sent)) => {
                 let writer = self.writer(&child, user, facts.parent.found());
                 self.keep(&child, stored, sent, writer);

@@ -27,6 +27,17 @@ impl Draft {
     ) {
         self.saw(Rule::Class, "a status update is observed, never gated");
         self.decided_by(Rule::Class);
+        self.note_status(request, stored, sent, user);
+    }
+
+    /// Records what a status shows.
+    pub(super) fn note_status(
+        &mut self,
+        request: &Request<'_>,
+        stored: &Object<'_>,
+        sent: &Object<'_>,
+        user: UserHash,
+    ) {
         let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
         let Table { mut wanted, .. } = annotations::updated(before, after, Writer::Bound(None));
         let observed = annotations::observe(&mut wanted, stored, sent, user);

@@ -42,6 +42,8 @@ pub(crate) struct Asked<'a> {
 /// What expressions see, and how much they may still do to see it.
 pub(crate) struct Known {
     left: Cell<u64>,
+    /// The same for rules that are only tried, which must not be felt.
+    left_for_trials: Cell<u64>,
     object: OnceCell<Object>,
     old_object: OnceCell<Object>,
     request: OnceCell<Object>,
@@ -55,6 +57,7 @@ impl Default for Known {
     fn default() -> Self {
         Self {
             left: Cell::new(MAX_COST),
+            left_for_trials: Cell::new(MAX_COST),
             object: OnceCell::new(),
             old_object: OnceCell::new(),
             request: OnceCell::new(),
@@ -152,7 +155,8 @@ impl Asked<'_> {
         ];
         for (name, expression, variables) in conditions {
             let Some(expression) = expression else { continue };
-            match self.evaluate(expression, variables) {
+            let left = if rule.dry_run { &self.known.left_for_trials } else { &self.known.left };
+            match self.evaluate(expression, variables, left) {
                 Answer::Yes => {}
                 Answer::No => return Err(format!("{name} does not hold")),
                 // What restrains does so where it cannot be told; what permits does not.
@@ -168,11 +172,11 @@ impl Asked<'_> {
         Ok(unclear)
     }
 
-    fn evaluate(&self, expression: &Expression, variables: &dyn Variables) -> Answer {
+    fn evaluate(&self, expression: &Expression, variables: &dyn Variables, left: &Cell<u64>) -> Answer {
         if expression.names("parent") && self.parent.whole.is_none() {
             return Answer::Unclear("the parent has not been read in full".to_owned());
         }
-        match expression.holds_within(variables, &self.known.left) {
+        match expression.holds_within(variables, left) {
             Ok(true) => Answer::Yes,
             Ok(false) => Answer::No,
             // What an expression complains of may be a value.

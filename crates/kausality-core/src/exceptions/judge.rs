@@ -91,26 +91,34 @@ impl Exceptions {
     /// Holds the rules against a change, in the order in which the gates ask them: those that deny, then those that allow.
     #[must_use]
     pub fn judge(&self, supposed: &Supposed<'_>) -> Judgement {
-        let denied = supposed.ask(|asked| self.look(Action::Deny, asked)).unwrap_or_default();
-        let mut judgement = Judgement::from(denied);
-        if judgement.ruled.is_none() && supposed.cause == RuleCause::Drift {
-            let allowed = supposed.ask(|asked| self.look(Action::Allow, asked)).unwrap_or_default();
-            judgement.ruled = allowed.ruled;
-            judgement.tried.extend(allowed.tried);
-            judgement.evidence.extend(allowed.evidence);
-        }
-        judgement
+        let judged = supposed.ask(|asked| {
+            let mut judgement = Judgement::from(self.look(Action::Deny, asked));
+            if judgement.ruled.is_none() && supposed.cause == RuleCause::Drift {
+                let allowed = self.look(Action::Allow, asked);
+                judgement.ruled = allowed.ruled;
+                judgement.tried.extend(allowed.tried);
+                judgement.evidence.extend(allowed.evidence);
+            }
+            judgement
+        });
+        judged.unwrap_or_default()
     }
 
     /// Holds every rule against a change, in the order of their policies' names.
     #[must_use]
     pub fn hold_each(&self, supposed: &Supposed<'_>) -> Vec<Held> {
         let held = supposed.ask(|asked| {
-            let held = |rule: &Arc<Rule>| {
-                let matches = self.hold(asked, rule);
-                Held { rule: rule.ruled(), matches, needs: needs(rule) }
-            };
-            self.rules.iter().map(held).collect()
+            let mut held: Vec<(usize, Held)> = Vec::new();
+            // In the order in which the gates ask them: what they may do together is theirs first that deny.
+            for action in [Action::Deny, Action::Allow] {
+                let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.action == action);
+                held.extend(rules.map(|(place, rule)| {
+                    let matches = self.hold(asked, rule);
+                    (place, Held { rule: rule.ruled(), matches, needs: needs(rule) })
+                }));
+            }
+            held.sort_by_key(|(place, _)| *place);
+            held.into_iter().map(|(_, held)| held).collect()
         });
         held.unwrap_or_default()
     }

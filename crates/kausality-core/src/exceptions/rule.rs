@@ -12,6 +12,8 @@ use kausality_api::{
 };
 use kausality_cel::{Environment, Expression};
 use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects, user};
@@ -58,7 +60,7 @@ pub(crate) struct Rule {
     pub mode: ApprovalMode,
     pub expiry: Option<Timestamp>,
     reason: Option<String>,
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Rule {
@@ -81,6 +83,24 @@ impl Rule {
     pub(super) fn names(&self, variable: &str) -> bool {
         [&self.prereqs, &self.matches].into_iter().flatten().any(|it| it.names(variable))
     }
+}
+
+/// Reads a policy.
+///
+/// # Errors
+/// All rules that cannot be read, and why.
+pub fn read(policy: &Value) -> Result<ApprovalPolicy, Vec<PolicyFault>> {
+    ApprovalPolicy::deserialize(policy).map_err(|error| {
+        let fault =
+            |field: String, error: serde_json::Error| PolicyFault { field, message: error.to_string() };
+        let rules = policy.pointer("/spec/rules").and_then(Value::as_array);
+        let rules = rules.into_iter().flatten().enumerate();
+        let faults: Vec<PolicyFault> = rules
+            .filter_map(|(place, rule)| Some((place, PolicyRule::deserialize(rule).err()?)))
+            .map(|(place, error)| fault(format!("spec.rules[{place}]"), error))
+            .collect();
+        if faults.is_empty() { vec![fault("spec".to_owned(), error)] } else { faults }
+    })
 }
 
 /// Compiles a policy.
@@ -118,12 +138,16 @@ pub fn compile(policy: &ApprovalPolicy) -> Result<Compiled, Vec<PolicyFault>> {
 /// The rules of a policy that deny, as far as they are valid: what is wrong beside them must not lift a prohibition.
 #[must_use]
 pub fn prohibitions(policy: &ApprovalPolicy) -> Compiled {
+    denying(policy, policy.spec.rules.iter().cloned().enumerate().take(MAX_RULES))
+}
+
+/// Those of the rules that deny and are valid.
+fn denying(policy: &ApprovalPolicy, rules: impl Iterator<Item = (usize, PolicyRule)>) -> Compiled {
     let reference = policy.reference();
-    let rules = policy.spec.rules.iter().enumerate().take(MAX_RULES);
     let rules = rules.filter(|(_, rule)| rule.action == Action::Deny).filter_map(|(place, rule)| {
         let mut faults = Faults::default();
         let at = format!("spec.rules[{place}]");
-        let compiled = one(policy, &reference, place, rule, &at, &mut faults);
+        let compiled = one(policy, &reference, place, &rule, &at, &mut faults);
         compiled.filter(|_| faults.0.is_empty()).map(Arc::new)
     });
     Compiled { rules: rules.collect(), reference }
@@ -138,15 +162,47 @@ pub fn lifted(
     groups: &[String],
 ) -> Option<usize> {
     let user = user(username, groups);
-    let same =
-        |one: &PolicyRule, two: &PolicyRule| PolicyRule { reason: one.reason.clone(), ..two.clone() } == *one;
-    let stays = |place: usize| {
-        let (rule, new) = (old.spec.rules.get(place), new.map(|new| &new.spec.rules));
-        rule.zip(new).is_some_and(|(rule, new)| new.iter().any(|other| same(rule, other)))
-    };
     let denies = prohibitions(old);
     let mut denies = denies.rules.iter().filter(|rule| !rule.dry_run && rule.subjects.include(&user));
-    denies.find(|rule| !stays(rule.place)).map(|rule| rule.place)
+    denies.find(|rule| !says(new, old.spec.rules.get(rule.place))).map(|rule| rule.place)
+}
+
+/// The place of a rule that lets changes by this user pass, and that `old` did not have.
+#[must_use]
+pub fn permitted(
+    old: Option<&ApprovalPolicy>,
+    new: &ApprovalPolicy,
+    username: &str,
+    groups: &[String],
+) -> Option<usize> {
+    let user = user(username, groups);
+    let compiled = compile(new).ok()?;
+    let mut permits =
+        compiled.rules.iter().filter(|rule| rule.action == Action::Allow && rule.subjects.include(&user));
+    permits.find(|rule| !says(old, new.spec.rules.get(rule.place))).map(|rule| rule.place)
+}
+
+/// Whether a policy has a rule that says the same, for whatever reason.
+fn says(policy: Option<&ApprovalPolicy>, rule: Option<&PolicyRule>) -> bool {
+    let same = |rule: &PolicyRule, other: &PolicyRule| {
+        PolicyRule { reason: rule.reason.clone(), ..other.clone() } == *rule
+    };
+    policy.zip(rule).is_some_and(|(policy, rule)| policy.spec.rules.iter().any(|other| same(rule, other)))
+}
+
+/// The rules that deny of a policy that cannot be read as a whole, as far as they can be: one misspelt field must not lift the
+/// prohibitions beside it.
+#[must_use]
+pub fn salvaged(policy: &Value) -> Option<Compiled> {
+    let mut frame = policy.clone();
+    *frame.pointer_mut("/spec/rules")? = Value::Array(Vec::new());
+    let frame = ApprovalPolicy::deserialize(&frame).ok()?;
+    let rules = policy.pointer("/spec/rules").and_then(Value::as_array)?;
+    let rules = rules.iter().enumerate().take(MAX_RULES);
+    Some(denying(
+        &frame,
+        rules.filter_map(|(place, rule)| Some((place, PolicyRule::deserialize(rule).ok()?))),
+    ))
 }
 
 #[derive(Default)]

@@ -144,3 +144,20 @@ fn owners_are_a_field_that_changes() {
         assert_eq!(faults("", &json!({"match": {"fields": [field]}})), Vec::<String>::new(), "{field}");
     }
 }
+
+#[test]
+fn what_denies_is_saved_from_what_cannot_be_read() {
+    let subjects = json!([{"kind": "User", "name": "a"}]);
+    let rules = json!([
+        {"action": "deny", "apiVersion": "v1", "kind": "Pod", "subjects": subjects, "operatons": ["DELETE"]},
+        {"action": "deny", "apiVersion": "v1", "kind": "Pod", "subjects": subjects},
+        {"apiVersion": "v1", "kind": "Pod", "subjects": subjects},
+    ]);
+    let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+        "metadata": {"name": "p"}, "spec": {"rules": rules}});
+    assert!(serde_json::from_value::<ApprovalPolicy>(policy.clone()).is_err());
+    let saved: Vec<(usize, Action)> =
+        Exceptions::new([&salvaged(&policy).unwrap()]).rules().map(|rule| (rule.rule, rule.action)).collect();
+    assert_eq!(saved, [(1, Action::Deny)]);
+    assert!(salvaged(&json!({"spec": {}})).is_none());
+}

@@ -8,6 +8,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Text, skip};
+use crate::summary::group;
 
 /// As much of an object's metadata as decisions need.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +75,15 @@ pub struct OwnerReference<'a> {
     pub uid: Text<'a>,
     #[serde(default)]
     controller: Option<bool>,
+}
+
+impl OwnerReference<'_> {
+    /// Whether both are the same object, in whichever version they are named.
+    #[must_use]
+    pub fn is_same(&self, other: &OwnerReference<'_>) -> bool {
+        group(&self.api_version) == group(&other.api_version)
+            && (&*self.kind, &*self.name, &*self.uid) == (&*other.kind, &*other.name, &*other.uid)
+    }
 }
 
 /// An object's annotations: ours read, the others left as they stand.

@@ -41,8 +41,10 @@ const RETRY: Duration = Duration::from_secs(1);
 
 const DEFINITION: [&str; 3] =
     ["apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"];
-const CONFIGURATION: [&str; 3] =
-    ["admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"];
+const CONFIGURATIONS: [[&str; 3]; 2] = [
+    ["admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"],
+    ["admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"],
+];
 
 /// A webhook and its registration, which end with it.
 pub(super) struct Beside {
@@ -95,7 +97,9 @@ impl Beside {
 /// it, for ever: nobody would be asked about anything any more, and nobody would notice.
 async fn follow(mut registration: Registration, client: Client) {
     let own = watcher::Config::default().fields(&format!("metadata.name={}", registration.name));
-    let own = watcher(cluster_wide(&client, CONFIGURATION), own).default_backoff();
+    let own = CONFIGURATIONS
+        .map(|kind| watcher(cluster_wide(&client, kind), own.clone()).default_backoff().boxed());
+    let own = stream::select_all(own);
     let custom = watcher(definitions(&client), watcher::Config::default()).default_backoff();
     let changes = stream::select(own, custom);
     pin_mut!(changes);

@@ -13,6 +13,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
     core::DynamicObject,
 };
+use serde::Deserialize;
 use serde_json::json;
 
 use super::rules::says_the_same;
@@ -137,7 +138,7 @@ impl Home {
             let namespaces = namespaces.filter(|namespace| !namespace.is_empty());
             homes.extend(namespaces.map(|namespace| (PolicyKind::ApprovalPolicy, namespace)));
         }
-        let mut policies = vec![plan.policy.clone()];
+        let mut denying = vec![exceptions::prohibitions(&plan.policy)];
         for (kind, namespace) in homes {
             let listing = format!("cannot list {}", kind.plural());
             let listed = api(&self.client, kind, &namespace);
@@ -148,11 +149,15 @@ impl Home {
                     api_version: API_VERSION.to_owned(),
                     kind: kind.as_str().to_owned(),
                 });
-                // What cannot be understood denies nothing.
-                policies.extend(read(object).ok().filter(|it| it.reference() != plan.policy.reference()));
+                let policy = serde_json::to_value(object)?;
+                let compiled = match ApprovalPolicy::deserialize(&policy) {
+                    Ok(policy) => Some(exceptions::prohibitions(&policy)),
+                    Err(_) => exceptions::salvaged(&policy),
+                };
+                denying.extend(compiled.filter(|it| it.reference() != plan.policy.reference()));
             }
         }
-        Ok(policies.iter().map(exceptions::prohibitions).collect())
+        Ok(denying)
     }
 }
 

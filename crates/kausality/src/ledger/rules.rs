@@ -18,6 +18,7 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -112,14 +113,15 @@ impl Rules {
     fn take(&mut self, kind: PolicyKind, object: DynamicObject) {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let name = kind.reference(&text(&object.metadata.namespace), &text(&object.metadata.name));
-        let policy = serde_json::to_value(object).and_then(|mut policy| {
-            // Items of lists need not say what they are.
-            policy["apiVersion"] = API_VERSION.into();
-            policy["kind"] = kind.as_str().into();
-            serde_json::from_value::<ApprovalPolicy>(policy)
-        });
-        let Ok(policy) = policy else {
-            self.faults.push(format!("{name} cannot be understood: none of its rules holds"));
+        let mut policy = serde_json::to_value(object).unwrap_or_default();
+        // Items of lists need not say what they are.
+        policy["apiVersion"] = API_VERSION.into();
+        policy["kind"] = kind.as_str().into();
+        let Ok(policy) = ApprovalPolicy::deserialize(&policy) else {
+            self.faults.push(format!(
+                "{name} cannot be understood: only those of its rules hold that deny and can be"
+            ));
+            self.compiled.extend(exceptions::salvaged(&policy));
             return;
         };
         self.compiled.push(exceptions::compile(&policy).unwrap_or_else(|_| {

@@ -29,6 +29,7 @@ fn held(source: &str, status: ApprovalPolicyStatus) -> Held {
         generation: Some(1),
         compiled: compile(&policy),
         policy: Some(policy),
+        denying: None,
         status,
     }
 }
