@@ -264,7 +264,7 @@ fn an_exception_is_shown_before_it_is_made() {
         assert_eq!(press(&mut asked(), keys), expected, "{keys:?}");
     }
     let mut left = asked();
-    assert_eq!(press(&mut left, "\u{1b}y\n"), None);
+    assert_eq!(press(&mut left, "\u{1b}y"), None);
     let mut left = asked();
     press(&mut left, "\u{1b}");
     assert!(screen(&mut left).contains("Nothing was written."));
