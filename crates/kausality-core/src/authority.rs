@@ -55,18 +55,20 @@ pub(crate) fn matters(request: &Request<'_>, settings: &Settings) -> bool {
 /// Whether a request is one by which people decide.
 fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
     use Class::{Create, Metadata, Release, Update};
+    // Few requests decide anything, and that is soon seen.
     request.sub_resource.is_empty()
-        && matches!(Class::of(request, settings), Create | Update | Release | Metadata)
         && decides(request)
+        && matches!(Class::of(request, settings), Create | Update | Release | Metadata)
 }
 
 /// Whether a request changes what people have decided.
 fn decides(request: &Request<'_>) -> bool {
-    let none = Annotations::default();
-    let of = |object: &Option<crate::review::Object<'_>>, key: &str| {
-        object.as_ref().map_or(&none, |object| &object.metadata.annotations).get(key).map(ToOwned::to_owned)
+    let [old, new] = [&request.old_object, &request.object]
+        .map(|object| object.as_ref().map(|object| &object.metadata.annotations));
+    let of = |annotations: Option<&Annotations<'_>>, key: &str| {
+        annotations.and_then(|annotations| annotations.get(key)).map(ToOwned::to_owned)
     };
-    DECIDING.iter().any(|key| of(&request.old_object, key) != of(&request.object, key))
+    DECIDING.iter().any(|key| of(old, key) != of(new, key))
 }
 
 /// Denies a request that decides without the right to, and signs what is decided with it.

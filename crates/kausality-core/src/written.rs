@@ -5,7 +5,7 @@ use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exceptions::{self, PolicyFault};
+use crate::exceptions;
 
 /// The one user that all controllers are, where they have no service accounts of their own.
 const CONTROLLERS: &str = "system:kube-controller-manager";
@@ -57,31 +57,27 @@ impl Written {
     /// Why it is refused.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
-        let kind = &if self.object.is_null() { &self.old_object } else { &self.object }["kind"];
-        if kind == "Kausality" {
+        // What is stored already is not looked at again: labels and finalizers must still come and go.
+        let is_new = !self.object.is_null() && self.object["spec"] != self.old_object["spec"];
+        if self.object["kind"] == "Kausality" || self.old_object["kind"] == "Kausality" {
             return match Kausality::deserialize(&self.object) {
-                _ if self.object.is_null() => None,
+                _ if !is_new => None,
                 Ok(policy) => policy.fault(),
                 Err(error) => Some(error.to_string()),
             };
         }
-        // What cannot be understood as it is stored neither permits nor denies.
-        let old = ApprovalPolicy::deserialize(&self.old_object).ok();
-        let told =
-            |faults: Vec<PolicyFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        let new = match self.object.is_null() {
-            true => None,
-            false => match exceptions::read(&self.object) {
-                Ok(policy) => Some(policy),
-                Err(faults) => return Some(told(faults)),
-            },
-        };
-        if let Some(Err(faults)) = new.as_ref().map(exceptions::compile) {
-            return Some(told(faults));
+        if is_new {
+            let compiled = exceptions::read(&self.object).and_then(|policy| exceptions::compile(&policy));
+            if let Err(faults) = compiled {
+                return Some(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+            }
         }
         if !self.is_bound() {
             return None;
         }
+        // What cannot be understood as it is stored permits nothing.
+        let [old, new] =
+            [&self.old_object, &self.object].map(|policy| ApprovalPolicy::deserialize(policy).ok());
         let permits = new.as_ref().and_then(|new| self.vouches_for_itself(old.as_ref(), new));
         permits.or_else(|| self.frees_itself(old.as_ref()?, new.as_ref()))
     }
@@ -180,8 +176,17 @@ mod tests {
             "{found}"
         );
         rule["matches"] = json!({});
-        let found = fault(policy(rule)).unwrap();
+        let found = fault(policy(rule.clone())).unwrap();
         assert!(found.starts_with("spec.rules[0]: unknown field `matches`"), "{found}");
+
+        let stored = policy(rule.clone());
+        let mut labelled = stored.clone();
+        labelled["metadata"]["labels"] = json!({"team": "a"});
+        let update =
+            |object: Value| Written { object, old_object: stored.clone(), ..Written::default() }.fault();
+        assert_eq!(update(labelled), None, "it was stored before");
+        rule["kind"] = "Service".into();
+        assert!(update(policy(rule)).is_some());
     }
 
     #[test]
