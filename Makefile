@@ -13,7 +13,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kausality/tools
 DENY_VERSION := 0.20.2
 DENY_ROOT := $(TOOLS)/cargo-deny-$(DENY_VERSION)
 # The cargo-deny on the PATH if it is new enough, else ours.
-DENY = $(shell have=$$(cargo-deny --version 2>/dev/null | cut -d' ' -f2); \
+DENY = $(shell have=$$({ cargo-deny --version 2>/dev/null || true; } | cut -d' ' -f2); \
 	oldest=$$(printf '%s\n' "$(DENY_VERSION)" "$$have" | sort -V | head -n 1); \
 	if [ "$$oldest" = "$(DENY_VERSION)" ]; then echo cargo-deny; else echo "$(DENY_ROOT)/bin/cargo-deny"; fi)
 
