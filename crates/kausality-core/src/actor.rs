@@ -54,11 +54,11 @@ pub fn identify(
     creates: bool,
 ) -> Identified {
     let mut evidence = Vec::new();
-    // Where many are known to act, whoever creates a child may be anybody.
-    let creates = creates && !parent.is_some_and(|parent| parent.controllers().is_full());
+    // Where many are known to act, a manager that several share tells nothing, and whoever creates a child may be anybody.
+    let many = parent.is_some_and(|parent| parent.controllers().is_full());
     let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
-        .or_else(|| by_managers(request, parent, &mut evidence))
-        .or_else(|| by_updaters(user, updaters, creates, &mut evidence))
+        .or_else(|| if many { None } else { by_managers(request, parent, &mut evidence) })
+        .or_else(|| by_updaters(user, updaters, creates && !many, &mut evidence))
         .unwrap_or(Actor::Unknown);
     Identified { actor, evidence }
 }

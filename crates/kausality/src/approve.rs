@@ -12,12 +12,12 @@ use kausality_api::{
     freeze::Frozen,
     text::shorten,
 };
-use kausality_core::{Summary, standing::Standing};
+use kausality_core::{Summary, exceptions::Ruled, standing::Standing};
 
 use crate::{
     act::{Account, Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
     connect::Connection,
-    ledger::Entry,
+    ledger::{Entry, rules::Rules},
     span,
 };
 
@@ -112,7 +112,10 @@ impl Approve {
 
     async fn approve(&self) -> Result<ExitCode> {
         let editor = Editor::new(self.connection.client("approve").await?).await?;
+        let entries = self.choice.find(&editor).await?;
+        let namespaces = entries.iter().map(|entry| entry.drift.spec.child.namespace.as_str()).collect();
         let deed = Approving {
+            rules: Rules::of(&editor.ledger.client, &namespaces).await,
             mode: self.mode.into(),
             exact: self.exact,
             fields: self.fields.clone(),
@@ -122,7 +125,6 @@ impl Approve {
             force: self.force,
         };
         let mut account = Account::new(deed.verb(), &editor.user, &self.acting, anstream::stdout());
-        let entries = self.choice.find(&editor).await?;
         if entries.is_empty() {
             if !self.choice.names_child_and_parent() {
                 bail!("there is no such open drift {}", self.choice.place.scope(&editor.ledger.client));
@@ -138,6 +140,8 @@ impl Approve {
 /// An approval in the making.
 #[derive(Clone, Debug)]
 pub(crate) struct Approving {
+    /// What policies say.
+    rules: Rules,
     mode: ApprovalMode,
     exact: bool,
     fields: Vec<String>,
@@ -174,7 +178,8 @@ impl Deed for Approving {
             return Err(format!("the approval would not let it pass: it {why}"));
         }
         done.notes.extend(frozen(parent));
-        done.notes.extend(forbidden(&entry.drift.status, is_rejected));
+        let denial = self.rules.denial(spec, parent.whole.as_deref(), now);
+        done.notes.extend(forbidden(denial, &entry.drift.status, is_rejected));
         Ok(done)
     }
 }
@@ -252,16 +257,21 @@ fn duration(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// That a rule of a policy denies it, which wins over any approval. Of older entries that is not known for certain:
-/// what somebody rejected was denied for that.
-fn forbidden(status: &DriftStatus, is_rejected: bool) -> Option<String> {
+/// That a rule of a policy denies it, which wins over any approval: one of those that there are, or, where these are not
+/// known, the one that did when it was last seen. Of older entries that is not known for certain: what somebody rejected
+/// was denied for that.
+fn forbidden(now: Option<Option<Ruled>>, status: &DriftStatus, is_rejected: bool) -> Option<String> {
+    const BARRED: &str = "no approval lets it pass while that rule stands";
+    if let Some(ruled) = now {
+        return ruled.map(|ruled| format!("{} denies it: {BARRED}", shorten(&ruled.to_string(), MAX_REASON)));
+    }
     let deciding = status.deciding();
     if !status.is_denied_by_rule() || deciding.is_none() && is_rejected {
         return None;
     }
     let how = deciding.map_or("denied by a rule of a policy", |step| step.finding.as_str());
     let how = shorten(how, MAX_REASON);
-    Some(format!("when it was last seen, it was {how}: no approval lets it pass while that rule stands"))
+    Some(format!("when it was last seen, it was {how}: {BARRED}"))
 }
 
 /// That a parent is frozen, which wins over any approval.

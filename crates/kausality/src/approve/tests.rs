@@ -6,6 +6,7 @@ use crate::ledger::fixture::{drift, garden, noon};
 
 fn approving() -> Approving {
     Approving {
+        rules: Rules::default(),
         mode: ApprovalMode::Once,
         exact: false,
         fields: Vec::new(),

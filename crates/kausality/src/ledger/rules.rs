@@ -1,16 +1,18 @@
 //! Which rules of approval policies are about a drift, and what they say of it now.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use kausality_api::{
     API_VERSION, GROUP,
-    drift::{Drift, DriftStep},
+    drift::{Drift, DriftSpec, DriftStep},
     exception::{Action, ApprovalPolicy, PolicyKind, RuleCause},
     selector::Labels,
 };
 use kausality_core::{
     Review,
-    exceptions::{self, Compiled, Exceptions, Held, Match, Supposed},
+    exceptions::{self, Compiled, Exceptions, Held, Match, Ruled, Supposed},
     explain::Rule,
 };
 use kube::{
@@ -51,9 +53,9 @@ pub(super) async fn step(
     now: Timestamp,
 ) -> DriftStep {
     let namespace = &drift.spec.child.namespace;
-    let rules = Rules::read(&ledger.client, namespace).await;
-    let labels = labels(&ledger.client, namespace).await.ok();
-    rules.hold(drift, parent, labels.as_ref(), now)
+    let mut rules = Rules::read(&ledger.client, namespace).await;
+    rules.learn_labels(&ledger.client, namespace).await;
+    rules.hold(drift, parent, now)
 }
 
 /// The labels of a namespace.
@@ -74,9 +76,11 @@ pub(crate) async fn labels(client: &Client, namespace: &str) -> Result<Labels> {
 }
 
 /// The rules that there are, as far as they can be read.
-#[derive(Debug, Default)]
-struct Rules {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
     compiled: Vec<Compiled>,
+    /// The labels of namespaces, where they can be read.
+    labels: BTreeMap<String, Labels>,
     /// What may not be listed.
     forbidden: Vec<String>,
     /// Why there may be more, otherwise.
@@ -98,6 +102,49 @@ impl Rules {
             }
         }
         rules
+    }
+
+    /// The rules that may be about drifts of these namespaces.
+    pub(crate) async fn of(client: &Client, namespaces: &BTreeSet<&str>) -> Self {
+        let beside = namespaces.first().copied().unwrap_or_default();
+        let mut rules = Self::read(client, beside).await;
+        for namespace in namespaces {
+            rules.learn_labels(client, namespace).await;
+        }
+        rules
+    }
+
+    async fn learn_labels(&mut self, client: &Client, namespace: &str) {
+        if let Ok(labels) = labels(client, namespace).await {
+            self.labels.insert(namespace.to_owned(), labels);
+        }
+    }
+
+    /// The rule that denies a drift now, if one does. `None`: that cannot be told.
+    pub(crate) fn denial(
+        &self,
+        drift: &DriftSpec,
+        parent: Option<&Value>,
+        now: Timestamp,
+    ) -> Option<Option<Ruled>> {
+        if !self.unseen().is_empty() || objects(drift).is_none() {
+            return None;
+        }
+        let text = review(drift).to_string();
+        let review = Review::parse(text.as_bytes()).ok()?;
+        let ruled = Exceptions::new(&self.compiled).judge(&self.supposed(&review, drift, parent, now)).ruled;
+        Some(ruled.filter(|ruled| ruled.action == Action::Deny))
+    }
+
+    fn supposed<'a>(
+        &'a self,
+        review: &'a Review<'a>,
+        drift: &DriftSpec,
+        parent: Option<&'a Value>,
+        now: Timestamp,
+    ) -> Supposed<'a> {
+        let namespace = self.labels.get(&drift.child.namespace);
+        Supposed { review, parent, namespace, cause: RuleCause::Drift, now }
     }
 
     /// Why there may be rules that are not seen, a line each.
@@ -131,13 +178,7 @@ impl Rules {
     }
 
     /// Holds them against a drift.
-    fn hold(
-        self,
-        drift: &Drift,
-        parent: Option<&Value>,
-        namespace: Option<&Labels>,
-        now: Timestamp,
-    ) -> DriftStep {
+    fn hold(&self, drift: &Drift, parent: Option<&Value>, now: Timestamp) -> DriftStep {
         let rules = Exceptions::new(&self.compiled);
         let unseen = self.unseen();
         if rules.is_empty() {
@@ -145,7 +186,7 @@ impl Rules {
                 [] => "there are no rules".to_owned(),
                 why => format!("cannot be told: {}", why.join("; ")),
             };
-            return found(Rule::Policy, none, self.faults);
+            return found(Rule::Policy, none, self.faults.clone());
         }
         let notes = || unseen.iter().chain(&self.faults).cloned();
         let text = objects(&drift.spec).map(|_| review(&drift.spec).to_string());
@@ -153,7 +194,7 @@ impl Rules {
             let finding = "cannot be told: the ledger does not hold the objects of this drift";
             return found(Rule::Policy, finding, notes());
         };
-        let supposed = Supposed { review: &review, parent, namespace, cause: RuleCause::Drift, now };
+        let supposed = self.supposed(&review, &drift.spec, parent, now);
         let about: Vec<Held> = (rules.hold_each(&supposed).into_iter())
             .filter(|held| !matches!(held.matches, Match::Beside(_)))
             .collect();

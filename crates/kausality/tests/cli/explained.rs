@@ -128,6 +128,8 @@ async fn a_rule_that_denies_is_named_wherever_a_drift_is_explained() {
 
     // What rules say now is another matter.
     park.stage.call("DELETE", &format!("{POLICIES}/nights"), &Value::Null).await.unwrap();
+    let again = park.stage.run(&["approve", &id, "-n", "park"]);
+    assert_eq!((again.code, again.err.as_str()), (0, ""), "the rule is gone");
     let why = park.stage.run(&["why", &id, "-n", "park", "-o", "json"]).json();
     assert_eq!(decided(&why["steps"]), (json!("policy"), json!(rule)));
     assert_eq!(why["now"].as_array().unwrap().last().unwrap()["finding"], "there are no rules");

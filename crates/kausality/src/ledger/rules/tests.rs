@@ -27,7 +27,8 @@ fn held(drift: &Drift, rules: &[Value], parent: Option<&Value>, namespace: Optio
         "spec": {"rules": rules}});
     let mut all = Rules::default();
     all.take(PolicyKind::ClusterApprovalPolicy, serde_json::from_value(policy).unwrap());
-    all.hold(drift, parent, namespace, noon())
+    all.labels.extend(namespace.map(|labels| (drift.spec.child.namespace.clone(), labels.clone())));
+    all.hold(drift, parent, noon())
 }
 
 #[test]
@@ -73,10 +74,10 @@ fn a_rule_that_denies_is_named_before_those_that_allow() {
 
 #[test]
 fn what_cannot_be_told_is_said() {
-    let none = Rules::default().hold(&thistles(), None, None, noon());
+    let none = Rules::default().hold(&thistles(), None, noon());
     assert_eq!((none.finding.as_str(), none.evidence.len()), ("there are no rules", 0));
     let unread = Rules { forbidden: vec!["a".to_owned(), "b".to_owned()], ..Rules::default() };
-    let unread = unread.hold(&thistles(), None, None, noon());
+    let unread = unread.hold(&thistles(), None, noon());
     let line = "cannot be told: you may not list a and b: ask for the verb \"list\" on them, of kausality.io";
     assert_eq!((unread.finding.as_str(), unread.evidence.len()), (line, 0));
     let bare = held(&drift(&json!({})).drift, &[json!({})], None, None);
