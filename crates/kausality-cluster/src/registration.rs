@@ -40,8 +40,8 @@ pub struct Registration {
 }
 
 /// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
-/// everything they want is in the spec, unless it takes the object from its owner. Where a Deployment carries approvals or rejections, other annotations
-/// matter too: they bump its generation.
+/// everything they want is in the spec, unless it takes the object from its owner. Where a Deployment carries approvals
+/// or rejections, other annotations matter too: they bump its generation.
 pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
     || !(request.resource.group in ['apps', 'batch']) \
     || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \

@@ -1,7 +1,10 @@
 //! Exceptions as policy: the rules of `ApprovalPolicy` and `ClusterApprovalPolicy`, compiled once and indexed so that a
 //! change meets only those that may be about it.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use kausality_api::{
     approval::{Approval, ApprovalMode},
@@ -19,7 +22,7 @@ pub(crate) use asked::{Asked, Known};
 pub use judge::{Held, Judgement, Match, Need, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
-pub use rule::{PolicyFault, compile, lifted, permitted, prohibitions, read, salvaged};
+pub use rule::{PolicyFault, compile, lifted, permitted, prohibitions, read, salvaged, told};
 use subjects::Key;
 
 use crate::review::{Text, UserInfo};
@@ -101,6 +104,8 @@ pub struct Exceptions {
     rules: Vec<std::sync::Arc<Rule>>,
     /// By kind, subject and namespace.
     places: BTreeMap<String, BTreeMap<Key, BTreeMap<String, Vec<usize>>>>,
+    /// What names the rules in records on parents, of those that do not let pass for ever.
+    marks: BTreeSet<String>,
     asks_for_parent: bool,
     /// Whether any rule is about changes that are not drift.
     about_origins: bool,
@@ -127,6 +132,7 @@ impl Exceptions {
                 of_kind.entry(key).or_default().entry(namespace.to_owned()).or_default().push(place);
             }
             all.asks_for_parent |= rule.names("parent");
+            all.marks.extend((rule.mode != ApprovalMode::Always).then(|| rule.mark().to_owned()));
             all.about_origins |= rule.causes.contains(&RuleCause::Origin);
             all.rules.push(rule.clone());
         }

@@ -69,7 +69,7 @@ impl Written {
         if is_new {
             let compiled = exceptions::read(&self.object).and_then(|policy| exceptions::compile(&policy));
             if let Err(faults) = compiled {
-                return Some(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+                return Some(exceptions::told(&faults));
             }
         }
         if !self.is_bound() {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kausality_api::status::{ApprovalPolicyStatus, Condition, RuleStatus};
 
+use kausality_core::exceptions;
+
 use super::Held;
 use crate::events::{Events, Notice};
 
@@ -85,10 +87,7 @@ struct Finding {
 fn compiled(held: &Held) -> Finding {
     let (holds, reason, message) = match &held.compiled {
         Ok(_) => (true, "Compiled", "all rules hold".to_owned()),
-        Err(faults) => {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            (false, "Invalid", format!("no rule that allows holds: {}", faults.join("\n")))
-        }
+        Err(faults) => (false, "Invalid", format!("no rule that allows holds: {}", exceptions::told(faults))),
     };
     Finding { kind: "Compiled", holds, reason, message: kausality_api::text::shorten(&message, MAX_MESSAGE) }
 }

@@ -23,7 +23,7 @@ struct Use {
 impl Use {
     /// Whether it is of a rule that there is.
     fn is_of(&self, all: &Exceptions) -> bool {
-        all.rules.iter().any(|rule| rule.mark() == self.rule)
+        all.marks.contains(&self.rule)
     }
 }
 

@@ -39,6 +39,12 @@ impl fmt::Display for PolicyFault {
 
 impl std::error::Error for PolicyFault {}
 
+/// All that is wrong with a policy, a line each.
+#[must_use]
+pub fn told(faults: &[PolicyFault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// A rule, ready to be held against changes.
 #[derive(Debug)]
 pub(crate) struct Rule {

@@ -33,7 +33,7 @@ impl Policies {
         if !matches!(kind(file, document)?, "ApprovalPolicy" | "ClusterApprovalPolicy") {
             return Ok(());
         }
-        let (policy, compiled) = exception(file, document.clone())?;
+        let (policy, compiled) = exception(file, document)?;
         if !self.names.insert(policy.reference()) {
             bail!("{}: there is another {}", file.display(), policy.reference());
         }

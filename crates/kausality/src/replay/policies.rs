@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use kausality_api::{API_VERSION, GROUP, exception::ApprovalPolicy, policy::Kausality};
-use kausality_core::exceptions::{self, Compiled};
+use kausality_core::exceptions::{self, Compiled, PolicyFault};
 use serde_json::Value;
 
 use crate::manifests::{documents, folder};
@@ -101,7 +101,7 @@ fn take(file: &Path, documents: Vec<Value>, loaded: &mut Loaded) -> Result<usize
                 loaded.policies.push(policy);
             }
             "ApprovalPolicy" | "ClusterApprovalPolicy" => {
-                loaded.exceptions.push(exception(file, document)?.1);
+                loaded.exceptions.push(exception(file, &document)?.1);
             }
             _ => continue,
         }
@@ -119,9 +119,9 @@ fn context(file: &Path, document: &Value) -> String {
 ///
 /// # Errors
 /// All that is wrong with it.
-pub(crate) fn exception(file: &Path, document: Value) -> Result<(ApprovalPolicy, Compiled)> {
-    let context = context(file, &document);
-    let policy: ApprovalPolicy = serde_json::from_value(document).context(context.clone())?;
+pub(crate) fn exception(file: &Path, document: &Value) -> Result<(ApprovalPolicy, Compiled)> {
+    let context = context(file, document);
+    let policy = exceptions::read(document).map_err(|faults| invalid(&context, &faults))?;
     let compiled = compiled(&policy, &context)?;
     Ok((policy, compiled))
 }
@@ -131,10 +131,11 @@ pub(crate) fn exception(file: &Path, document: Value) -> Result<(ApprovalPolicy,
 /// # Errors
 /// All that is wrong with it, a line each.
 pub(crate) fn compiled(policy: &ApprovalPolicy, context: &str) -> Result<Compiled> {
-    exceptions::compile(policy).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        anyhow!("{context}: {}", faults.join("\n"))
-    })
+    exceptions::compile(policy).map_err(|faults| invalid(context, &faults))
+}
+
+fn invalid(context: &str, faults: &[PolicyFault]) -> anyhow::Error {
+    anyhow!("{context}: {}", exceptions::told(faults))
 }
 
 #[cfg(test)]
