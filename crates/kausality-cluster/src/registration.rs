@@ -141,7 +141,7 @@ impl Registration {
         })
     }
 
-    /// Registers the webhook, or updates its registration.
+    /// Registers the webhook, or updates its registration. That of changes comes last: where it is seen, all is done.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -151,12 +151,12 @@ impl Registration {
             let api = api(client.clone(), &manifest);
             api.patch(&self.name, &parameters, &Patch::Apply(manifest)).await
         };
-        apply(self.manifest()).await?;
         // Policies that make no sense are refused by it. What they say is looked at anyway.
         if let Err(error) = apply(self.of_policies()).await {
             tracing::warn!(%error, "policies are not looked at as they are written: cannot apply \
                 validatingwebhookconfiguration/{}", self.name);
         }
+        apply(self.manifest()).await?;
         Ok(())
     }
 

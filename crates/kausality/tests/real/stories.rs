@@ -65,7 +65,12 @@ async fn what_is_not_drift_costs_no_api_call() {
     let Some(plane) = stage().await else { return };
     let _kubelet = plane.play_kubelet().await.unwrap();
     let _webhook = Webhook::start(&plane).await;
-    let (started, before) = (Instant::now(), user_agent_calls(&plane, "kausality-webhook").len());
+    // The audit log is written after the answer.
+    let before = eventually(PATIENCE, "the registration in the audit log", async || {
+        let calls = user_agent_calls(&plane, "kausality-webhook");
+        calls.iter().any(|call| call.resource == "mutatingwebhookconfigurations").then_some(calls.len())
+    });
+    let (before, started) = (before.await.unwrap(), Instant::now());
     must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=3"]);
     must(&plane, "alice", &["create", "job", "once", "--image=busybox"]);
     rolled_out(&plane, "web", 1).await;
