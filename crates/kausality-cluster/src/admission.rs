@@ -52,8 +52,11 @@ impl Cluster {
             decision = decide(&review, &known.facts(&settings));
         }
         if must_confirm(&decision) {
-            known = self.know(&review.request, Freshness::Live, until).await;
-            decision = decide(&review, &known.facts(&settings));
+            let live = self.know(&review.request, Freshness::Live, until).await;
+            if !live.agrees_with(&known) {
+                decision = decide(&review, &live.facts(&settings));
+            }
+            known = live;
         }
         let mut attempts = 1;
         while let Err(why) = self.consume(&decision, until).await {

@@ -79,7 +79,7 @@ pub struct Cluster {
     required: RwLock<HashSet<(String, String)>>,
     namespaces: Arc<Namespaces>,
     authorities: Authorities,
-    reads: Reads<Result<Option<Summary>, String>>,
+    reads: Reads<Result<Option<Arc<Summary>>, String>>,
     namespace_reads: Reads<Option<Arc<Namespace>>>,
 }
 
@@ -352,15 +352,17 @@ impl Cluster {
             (parent, scaled, owner)
         };
         let late = || "the API server did not answer in time".to_owned();
-        let found = tokio::time::timeout_at(until, in_time).await;
+        let namespace = async {
+            match namespace {
+                Some(name) => self.namespace(&name, freshness, until).await,
+                None => None,
+            }
+        };
+        let (found, namespace) = tokio::join!(tokio::time::timeout_at(until, in_time), namespace);
         let (mut parent, scaled, owner) = found.unwrap_or_else(|_| {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())), None)
         });
-        let namespace = match namespace {
-            Some(name) => self.namespace(&name, freshness, until).await,
-            None => None,
-        };
         if let (KnownParent::Unreadable(why), Some(owner)) = (&mut parent, &owner)
             && let Some(advice) = self.ask_for(owner, request, namespace.as_deref())
         {
@@ -450,9 +452,8 @@ impl Cluster {
             }
         }
         let live = self.read(kind, namespace, name).await?;
-        Ok(live
-            .filter(|summary| uid.is_empty() || summary.uid == uid)
-            .map(|summary| self.pending.over(Arc::new(summary))))
+        let live = live.filter(|summary| uid.is_empty() || summary.uid == uid);
+        Ok(live.map(|summary| self.pending.over(summary)))
     }
 
     /// Reads an object from the API server, or hears from somebody who began to do so after this call.
@@ -461,12 +462,17 @@ impl Cluster {
         kind: &Kind,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Summary>, String> {
+    ) -> Result<Option<Arc<Summary>>, String> {
         let place = format!("{}/{}/{namespace}/{name}", kind.resource.api_version, kind.resource.plural);
         self.reads.share(&place, self.read_now(kind, namespace, name)).await
     }
 
-    async fn read_now(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Summary>, String> {
+    async fn read_now(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Summary>>, String> {
         let object = self.get(|client| api(client, kind, namespace), name).await;
         let forbidden = matches!(&object, Err(Unread::Forbidden));
         self.grants.note(kind, forbidden);
@@ -479,7 +485,7 @@ impl Cluster {
         if self.settings.load().exceptions.asks_for_parent() {
             summary.whole = serde_json::to_value(object).ok().map(Arc::new);
         }
-        Ok(Some(summary))
+        Ok(Some(Arc::new(summary)))
     }
 
     /// Reads an object where `api` says: on any connection, and, where that has died without a word, on a fresh one.

@@ -197,7 +197,7 @@ impl Cluster {
         uid: &str,
     ) -> Result<Option<Arc<Summary>>, String> {
         let stored = self.read(kind, &object.namespace, &object.name).await?;
-        Ok(stored.filter(|stored| stored.uid == uid).map(Arc::new))
+        Ok(stored.filter(|stored| stored.uid == uid))
     }
 
     /// Writes what a `scale` did once it has happened: earlier, the write would make it fail. Goes on until nothing is

@@ -114,7 +114,7 @@ pub struct Known {
 }
 
 /// What a shell has found out about a parent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum KnownParent {
     /// There is none.
     None,
@@ -132,6 +132,14 @@ pub enum KnownParent {
 }
 
 impl Known {
+    /// Whether both say the same, if not at the same time: what was decided from one holds by the other.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let Self { now: _, parent, scaled, namespace, exception, authority } = self;
+        (parent, scaled, namespace, exception, authority)
+            == (&other.parent, &other.scaled, &other.namespace, &other.exception, &other.authority)
+    }
+
     /// As facts for a decision.
     #[must_use]
     pub fn facts<'a>(&'a self, settings: &'a Settings) -> Facts<'a> {
@@ -153,7 +161,7 @@ impl Known {
 }
 
 /// As much of a namespace as matters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
     /// Its labels.
     pub labels: Labels,

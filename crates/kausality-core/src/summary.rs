@@ -78,7 +78,7 @@ impl From<&OwnerReference<'_>> for Owner {
 }
 
 /// An object, as its children's decisions see it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Which one it is.
     pub id: ObjectId,

@@ -231,7 +231,7 @@ async fn glance(cluster: &Cluster, entry: &Entry) -> (Option<Arc<Summary>>, bool
 }
 
 /// The parent as the API server has it; none, if it is gone.
-async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Summary>, String> {
+async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Arc<Summary>>, String> {
     let parent = &entry.spec.parent;
     let kind = match cluster.kinds.of_kind(&parent.api_version, &parent.kind).await {
         Ok(kind) => kind,

@@ -2,7 +2,8 @@
 //!
 //! A real API server, and the real webhook beside it. Nobody registers: reviews go directly to the webhook, as the API
 //! server would send them on behalf of a controller that does not take no for an answer. All of them are of one change
-//! of one child. Beside them go reviews that are no drift, at a constant rate, with the hot loop and without, in turns.
+//! of one child. Beside them go reviews that are no drift, at a constant rate, with the hot loop and without, in turns. In a third
+//! turn the same loop goes to a null webhook: what it costs those beside it to share a machine with whoever sends it.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -23,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Plan,
+    contestant::{Process, Role},
     figures::{Latencies, Report, Rounds, print_table},
     generator::{Load, Open},
     wire::{Protocol, Wire},
@@ -83,11 +85,23 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     load.check().await?;
 
     let mut tallies = Vec::new();
-    let (mut without, mut with) = (Latencies::default(), Latencies::default());
+    let (mut without, mut elsewhere, mut with) =
+        (Latencies::default(), Latencies::default(), Latencies::default());
+    let mut null = Process::start(Role::Null, 0)?;
+    let null_url = null.hear()?["url"].as_str().context("the null webhook tells no URL")?.to_owned();
     let begun = Instant::now();
     for round in 0..plan.rounds {
         eprintln!("round {} of {}: without the hot loop", round + 1, plan.rounds);
         without.push(&calmly(&load, plan).await?.latencies);
+        eprintln!("round {} of {}: beside one that a null webhook answers", round + 1, plan.rounds);
+        let nobody = Drifts {
+            wire: Arc::new(Wire::connect(&null_url, Protocol::Http2).await?),
+            review: drifts.review.clone(),
+        };
+        let (calm, tally) = tokio::join!(calmly(&load, plan), nobody.hammer(plan.warm_up + plan.hot));
+        let tally = tally?;
+        ensure!(tally.failed == 0, "the null webhook failed {} times", tally.failed);
+        elsewhere.push(&calm?.latencies);
         eprintln!("round {} of {}: with it", round + 1, plan.rounds);
         // Connections that nobody used for a while are closed by now.
         let drifts = Drifts { wire: connect().await?, review: drifts.review.clone() };
@@ -123,7 +137,11 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
         "Reviews that are no drift, {CALM:.0} a second, {} rounds of {:?}: latency in µs",
         plan.rounds, plan.hot
     );
-    let rows = vec![row("without a hot loop", &without), row("beside one", &with)];
+    let rows = vec![
+        row("without a hot loop", &without),
+        row("beside one that a null webhook answers", &elsewhere),
+        row("beside one", &with),
+    ];
     print_table(&title, &["reviews", "p50", "p99", "p99.9"], rows);
     println!(
         "hot loop: {denied} denials, {} a second; {allowed} allowed, {failed} failed{fault}, {unsent} not sent in time",
@@ -143,7 +161,7 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     report.at_most("writes of it, after the first, a minute", a_minute, 2.0, "");
     report.at_least("denials answered in a hot loop", rates.median() / HOT, 0.99, "of those asked for");
     Ok(
-        json!({"without": without.json(), "with": with.json(), "denied": denied, "allowed": allowed, "failed": failed, "unsent": unsent,
+        json!({"without": without.json(), "elsewhere": elsewhere.json(), "with": with.json(), "denied": denied, "allowed": allowed, "failed": failed, "unsent": unsent,
         "rate": rates.json(), "drifts": entries.len(), "writes": writes, "reads": reads, "counted": counted}),
     )
 }
