@@ -47,6 +47,7 @@ mod lower;
 mod macros;
 mod node;
 mod object;
+mod pattern;
 mod scan;
 mod types;
 
@@ -54,6 +55,7 @@ pub use environment::{Environment, Limits};
 pub use expression::{Expression, Facts};
 pub use fault::{Failure, Fault};
 pub use object::Object;
+pub use pattern::WholeText;
 pub use types::{Record, Type};
 
 #[cfg(test)]

@@ -393,7 +393,8 @@ impl Cluster {
     async fn scaled(&self, target: &ScaledObject, freshness: Freshness) -> Result<Arc<Summary>, String> {
         let kind = self.kinds.of_resource(&target.group, &target.resource).await;
         let kind = kind.map_err(|error| error.to_string())?;
-        match self.find(&kind, &target.namespace, &target.name, "", freshness).await {
+        let whole = self.settings.load().exceptions.asks_for_child();
+        match self.find(&kind, &target.namespace, &target.name, "", freshness, whole).await {
             Ok(Some(summary)) => Ok(summary),
             Ok(None) => Err(format!("{} {} does not exist", target.resource, target.name)),
             Err(why) => Err(why),
@@ -408,7 +409,8 @@ impl Cluster {
             Err(error) => return KnownParent::Unreadable(error.to_string()),
         };
         let namespace = if kind.namespaced { namespace } else { "" };
-        match self.find(&kind, namespace, &owner.name, &owner.uid, freshness).await {
+        let whole = self.settings.load().exceptions.asks_for_parent();
+        match self.find(&kind, namespace, &owner.name, &owner.uid, freshness, whole).await {
             Ok(Some(summary)) => {
                 KnownParent::Found { summary, resource: kind.resource.plural.as_str().into() }
             }
@@ -417,7 +419,8 @@ impl Cluster {
         }
     }
 
-    /// Finds an object: in its index if that will do, else live. An empty uid means whichever has the name.
+    /// Finds an object: in its index if that will do, else live, and then `whole` if that is asked for. An empty uid means
+    /// whichever has the name.
     async fn find(
         &self,
         kind: &Arc<Kind>,
@@ -425,6 +428,7 @@ impl Cluster {
         name: &str,
         uid: &str,
         freshness: Freshness,
+        whole: bool,
     ) -> Result<Option<Arc<Summary>>, String> {
         let index = self.watch(kind);
         if freshness == Freshness::Cached {
@@ -451,7 +455,7 @@ impl Cluster {
                 }
             }
         }
-        let live = self.read(kind, namespace, name).await?;
+        let live = self.read_as(kind, namespace, name, whole).await?;
         let live = live.filter(|summary| uid.is_empty() || summary.uid == uid);
         Ok(live.map(|summary| self.pending.over(summary)))
     }
@@ -463,8 +467,19 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<Summary>>, String> {
-        let place = format!("{}/{}/{namespace}/{name}", kind.resource.api_version, kind.resource.plural);
-        self.reads.share(&place, self.read_now(kind, namespace, name)).await
+        self.read_as(kind, namespace, name, false).await
+    }
+
+    async fn read_as(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        whole: bool,
+    ) -> Result<Option<Arc<Summary>>, String> {
+        let ApiResource { api_version, plural, .. } = &kind.resource;
+        let place = format!("{api_version}/{plural}/{namespace}/{name}/{whole}");
+        self.reads.share(&place, self.read_now(kind, namespace, name, whole)).await
     }
 
     async fn read_now(
@@ -472,6 +487,7 @@ impl Cluster {
         kind: &Kind,
         namespace: &str,
         name: &str,
+        whole: bool,
     ) -> Result<Option<Arc<Summary>>, String> {
         let object = self.get(|client| api(client, kind, namespace), name).await;
         let forbidden = matches!(&object, Err(Unread::Forbidden));
@@ -482,7 +498,7 @@ impl Cluster {
         })?;
         let Some(object) = object else { return Ok(None) };
         let mut summary = summarise(&object, &kind.resource).map_err(|error| error.to_string())?;
-        if self.settings.load().exceptions.asks_for_parent() {
+        if whole {
             summary.whole = serde_json::to_value(object).ok().map(Arc::new);
         }
         Ok(Some(Arc::new(summary)))

@@ -1,6 +1,5 @@
 //! Who may decide about drifts: approvals, rejections, freezes and snoozes are annotations, and whoever may write an object
-//! could write them. Where it is asked for, only those decide who have the verb `approve` on `drifts.kausality.io`, and
-//! what they decide carries their name. Nowhere does it carry the name of another.
+//! could write them. Where it is asked for, only those decide who have the verb `approve` on `drifts.kausality.io`. What anybody decides carries their name, and never that of another.
 
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
@@ -88,12 +87,12 @@ pub(crate) fn apply(
         return;
     }
     if settings.authorization == Authorization::None {
-        return sign(decision, request, Names::Corrected);
+        return sign(decision, request);
     }
     let denial = match authority {
         Authority::Granted => {
             decision.explanation.saw(Rule::Authorization, "may approve drifts here");
-            return sign(decision, request, Names::Given);
+            return sign(decision, request);
         }
         Authority::Refused => {
             decision.explanation.saw(Rule::Authorization, "may not approve drifts here");
@@ -111,18 +110,8 @@ pub(crate) fn apply(
     decision.effects.clear();
 }
 
-/// What becomes of the names in what is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Names {
-    /// All of it carries the name of whoever decides.
-    Given,
-    /// What carries a name carries that one. What carries none stays as it is, so that it is stored as it was sent: those who
-    /// apply manifests again and again would see a difference.
-    Corrected,
-}
-
 /// Writes the name of whoever decides into what they decide, whatever name they gave.
-fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
+fn sign(decision: &mut Decision, request: &Request<'_>) {
     let Some(sent) = &request.object else { return };
     let stored = request.old_object.as_ref();
     let bumps = child::annotations_bump_generation(&request.resource.group, &sent.kind);
@@ -135,8 +124,8 @@ fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
         let before = stored.and_then(|stored| stored.metadata.annotations.get(key));
         let Some(will_be) = will_be.filter(|text| Some(*text) != before) else { continue };
         let signed = match key {
-            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user(), names, bump),
-            _ => signed_one(will_be, request.user(), names),
+            APPROVALS | REJECTIONS => signed_list(will_be, before, request.user(), bump),
+            _ => signed_one(will_be, request.user()),
         };
         if let Some(signed) = signed {
             decision.patch.annotations.insert(key.to_owned(), Some(signed));
@@ -145,13 +134,7 @@ fn sign(decision: &mut Decision, request: &Request<'_>, names: Names) {
 }
 
 /// A list whose new entries carry the name of whoever wrote them. None, if that changes nothing, or it cannot be understood.
-fn signed_list(
-    text: &str,
-    before: Option<&str>,
-    user: &str,
-    names: Names,
-    bump: Option<i64>,
-) -> Option<String> {
+fn signed_list(text: &str, before: Option<&str>, user: &str, bump: Option<i64>) -> Option<String> {
     let sent: Vec<Value> = serde_json::from_str(text).ok()?;
     let mut entries = sent.clone();
     let known: Vec<Value> = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -161,8 +144,7 @@ fn signed_list(
         // Each stands for one.
         let by = match same.map(|place| known.remove(place)) {
             Some(known) => known.get("by").cloned(),
-            None if names == Names::Given || entry.contains_key("by") => Some(user.into()),
-            None => None,
+            None => Some(user.into()),
         };
         match by {
             Some(by) => drop(entry.insert("by".to_owned(), by)),
@@ -190,11 +172,10 @@ fn is_same(known: &Map<String, Value>, entry: &Map<String, Value>, bump: Option<
 }
 
 /// A freeze or a snooze in its long form, with the name of whoever wrote it. None, if that changes nothing.
-fn signed_one(text: &str, user: &str, names: Names) -> Option<String> {
+fn signed_one(text: &str, user: &str) -> Option<String> {
     let mut value: Map<String, Value> = serde_json::from_str(text).ok()?;
     match value.get("user") {
         Some(name) if name.as_str() == Some(user) => return None,
-        None if names == Names::Corrected => return None,
         _ => drop(value.insert("user".to_owned(), user.into())),
     }
     serde_json::to_string(&value).ok()
@@ -208,14 +189,14 @@ mod tests {
     fn new_entries_are_signed_and_old_ones_stay_as_they_were() {
         let before = r#"[{"kind":"A","generation":1,"by":"alice"},{"kind":"B"}]"#;
         let text = r#"[{"kind":"A","generation":2,"by":"mallory"},{"kind":"B","by":"mallory"},{"kind":"C","by":"alice"}]"#;
-        let signed = signed_list(text, Some(before), "mallory", Names::Given, Some(1)).unwrap();
+        let signed = signed_list(text, Some(before), "mallory", Some(1)).unwrap();
         let expected =
             r#"[{"by":"alice","generation":2,"kind":"A"},{"kind":"B"},{"by":"mallory","kind":"C"}]"#;
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(value(&signed), value(expected));
-        assert_eq!(signed_list("no list", None, "mallory", Names::Given, None), None);
-        assert_eq!(signed_one("true", "mallory", Names::Given), None);
-        let freeze = signed_one(r#"{"user":"alice","message":"stop"}"#, "mallory", Names::Given).unwrap();
+        assert_eq!(signed_list("no list", None, "mallory", None), None);
+        assert_eq!(signed_one("true", "mallory"), None);
+        let freeze = signed_one(r#"{"user":"alice","message":"stop"}"#, "mallory").unwrap();
         assert_eq!(value(&freeze), value(r#"{"user":"mallory","message":"stop"}"#));
     }
 
@@ -225,7 +206,7 @@ mod tests {
         let text = r#"[{"kind":"A","generation":4},{"kind":"A","generation":4},{"kind":"A","generation":9},
             {"kind":"A","generation":5}]"#;
         let names = |bump: Option<i64>, text: &str| -> Vec<String> {
-            let signed = signed_list(text, Some(before), "mallory", Names::Given, bump).unwrap();
+            let signed = signed_list(text, Some(before), "mallory", bump).unwrap();
             let entries: Vec<Value> = serde_json::from_str(&signed).unwrap();
             entries.iter().map(|entry| entry["by"].as_str().unwrap().to_owned()).collect()
         };
@@ -233,16 +214,5 @@ mod tests {
         let carried = r#"[{"kind":"A","generation":5},{"kind":"A","generation":5}]"#;
         assert_eq!(names(Some(4), carried), ["alice", "mallory"]);
         assert_eq!(names(None, carried), ["mallory", "mallory"]);
-    }
-
-    #[test]
-    fn names_are_corrected_where_there_are_some() {
-        let corrected = |text: &str| signed_list(text, None, "mallory", Names::Corrected, None);
-        assert_eq!(corrected(r#"[{"kind":"A"}, {"kind":"B","by":"mallory"}]"#), None);
-        let signed = corrected(r#"[{"kind":"A"},{"kind":"B","by":"alice"}]"#);
-        assert_eq!(signed.as_deref(), Some(r#"[{"kind":"A"},{"by":"mallory","kind":"B"}]"#));
-        assert_eq!(signed_one(r#"{"message":"stop"}"#, "mallory", Names::Corrected), None);
-        let freeze = signed_one(r#"{"user":"alice"}"#, "mallory", Names::Corrected);
-        assert_eq!(freeze.as_deref(), Some(r#"{"user":"mallory"}"#));
     }
 }

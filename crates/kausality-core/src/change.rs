@@ -8,7 +8,7 @@ use kausality_api::{
     report::{ChildReference, DriftReport, DriftReportSpec, ParentReference, ReportPhase, RequestContext},
     trace::Trace,
 };
-use kausality_fields::{Diff, Leaf, Redaction, Step, attribution::Handover};
+use kausality_fields::{Diff, Leaf, Path, Redaction, Step, attribution::Handover};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -27,7 +27,14 @@ pub(crate) struct Change<'a> {
     review: &'a Review<'a>,
     redaction: Redaction,
     salt: Vec<u8>,
-    read: OnceCell<(Values, Diff)>,
+    read: OnceCell<Read>,
+}
+
+/// The objects in full, the fields that change, and the lists whose order does.
+struct Read {
+    values: Values,
+    diff: Diff,
+    orders: Vec<Path>,
 }
 
 impl<'a> Change<'a> {
@@ -35,11 +42,11 @@ impl<'a> Change<'a> {
         Self { review, redaction: Redaction::new(salt), salt: salt.to_owned(), read: OnceCell::new() }
     }
 
-    fn read(&self) -> &(Values, Diff) {
+    fn read(&self) -> &Read {
         self.read.get_or_init(|| {
             let values = self.review.values();
-            let mut diff =
-                kausality_fields::intent(values.old_object.as_ref(), values.object.as_ref(), &self.redaction);
+            let (old, new) = (values.old_object.as_ref(), values.object.as_ref());
+            let (mut diff, orders) = kausality_fields::intent_and_orders(old, new, &self.redaction);
             if class::changes_controller(&self.review.request) {
                 let owners = |object: &Option<Value>| object.as_ref().map(owners);
                 let (old, new) = (owners(&values.old_object), owners(&values.object));
@@ -47,15 +54,15 @@ impl<'a> Change<'a> {
                 diff.changes.extend(owners.changes);
             }
             if diff.is_empty() {
-                diff.changes.extend(self.hidden());
+                diff.changes.extend(self.hidden(&orders));
             }
-            (values, diff)
+            Read { values, diff, orders }
         })
     }
 
     /// A change that shows in no field, as of the order of a list or far down in a deep object, must still not be
     /// taken for another one.
-    fn hidden(&self) -> Option<kausality_fields::Change> {
+    fn hidden(&self, orders: &[Path]) -> Vec<kausality_fields::Change> {
         let request = &self.review.request;
         let digest = |object: &Option<Object<'_>>| {
             object.as_ref().map(|object| {
@@ -66,18 +73,21 @@ impl<'a> Change<'a> {
                 Leaf::Redacted(digest)
             })
         };
-        let field = request.object.as_ref().or(request.old_object.as_ref())?.intent.first()?;
-        let path = [Step::Field(field.0.to_string())].into_iter().collect();
-        Some(kausality_fields::Change {
+        let object = request.object.as_ref().or(request.old_object.as_ref());
+        let first = object.and_then(|object| object.intent.first());
+        let first = first.map(|field| [Step::Field(field.0.to_string())].into_iter().collect());
+        let paths = if orders.is_empty() { first.into_iter().collect() } else { orders.to_vec() };
+        let change = |path| kausality_fields::Change {
             path,
             old: digest(&request.old_object),
             new: digest(&request.object),
-        })
+        };
+        paths.into_iter().map(change).collect()
     }
 
     /// The objects, in full.
     pub(crate) fn values(&self) -> &Values {
-        &self.read().0
+        &self.read().values
     }
 
     /// The request without its objects.
@@ -85,25 +95,20 @@ impl<'a> Change<'a> {
         self.review.request_alone()
     }
 
-    /// What is wanted of the object, as JSON without blanks and with sorted keys; nothing, if it is to go.
-    pub(crate) fn wanted(&self) -> Option<String> {
-        let object = self.values().object.as_ref()?.as_object()?;
-        let wanted: serde_json::Map<_, _> = (object.iter())
-            .filter(|(key, _)| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        Some(Value::Object(wanted).to_string())
-    }
-
     /// The fields that change.
     pub(crate) fn diff(&self) -> &Diff {
-        &self.read().1
+        &self.read().diff
+    }
+
+    /// The lists whose items come in another order.
+    pub(crate) fn orders(&self) -> &[Path] {
+        &self.read().orders
     }
 
     /// The drift that this change is, for the ledger and for reports.
     pub(crate) fn drift(&self, parent: &Summary, phase: Phase, child: &Child<'_>, snoozed: bool) -> Drift {
         let request = &self.review.request;
-        let (values, diff) = self.read();
+        let Read { values, diff, .. } = self.read();
         let (old, new) = (values.old_object.as_ref(), values.object.as_ref());
         let shown = kausality_fields::redact_both(old, new, &self.redaction);
         let (old_object, new_object) = match request.operation {

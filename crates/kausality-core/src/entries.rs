@@ -5,6 +5,7 @@ use kausality_api::{
     approval::{Approval, ApprovalMode, Entries, Entry, Rejection},
     drift::DriftSpec,
 };
+use kausality_fields::Path;
 
 use crate::{change::Change, gate::Used, summary::ObjectId};
 
@@ -22,19 +23,23 @@ impl Changed for Change<'_> {
     }
 
     fn is_within(&self, fields: &[String]) -> bool {
-        let paths = self.diff().changes.iter().map(|change| change.path.to_string());
-        !self.diff().is_empty() && all_within(paths, fields)
+        self.lies_within(&parsed(fields))
     }
 }
 
 impl Change<'_> {
-    /// Whether anything that changes lies in these fields, or around them.
-    pub(crate) fn touches(&self, fields: &[String]) -> bool {
-        let around = |path: &str| fields.iter().any(|field| is_below(field, path));
-        self.diff().changes.iter().any(|change| {
-            let path = change.path.to_string();
-            around(&path) || all_within(std::iter::once(path), fields)
-        })
+    /// Whether all that changes lies in these fields, the order of lists included.
+    pub(crate) fn lies_within(&self, fields: &[Path]) -> bool {
+        !self.diff().is_empty() && all_within(self.paths(), fields)
+    }
+
+    /// Whether anything that changes may lie in these fields, or around them.
+    pub(crate) fn touches(&self, fields: &[Path]) -> bool {
+        self.paths().any(|path| fields.iter().any(|field| path.may_touch(field)))
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.diff().changes.iter().map(|change| &change.path).chain(self.orders())
     }
 }
 
@@ -44,18 +49,21 @@ impl Changed for DriftSpec {
     }
 
     fn is_within(&self, fields: &[String]) -> bool {
-        let paths = self.changes.iter().map(|change| change.path.clone());
-        self.more_changes == 0 && !self.changes.is_empty() && all_within(paths, fields)
+        let paths: Option<Vec<Path>> =
+            self.changes.iter().map(|change| kausality_fields::parse_path(&change.path).ok()).collect();
+        self.more_changes == 0
+            && !self.changes.is_empty()
+            && paths.is_some_and(|paths| all_within(paths.iter(), &parsed(fields)))
     }
 }
 
-fn all_within(mut paths: impl Iterator<Item = String>, fields: &[String]) -> bool {
-    paths.all(|path| fields.iter().any(|field| is_below(&path, field)))
+fn all_within<'a>(mut paths: impl Iterator<Item = &'a Path>, fields: &[Path]) -> bool {
+    paths.all(|path| fields.iter().any(|field| path.is_within(field)))
 }
 
-/// Whether a path is another, or lies below it.
-pub(crate) fn is_below(path: &str, other: &str) -> bool {
-    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+/// Fields that people wrote. What names none is left out.
+fn parsed(fields: &[String]) -> Vec<Path> {
+    fields.iter().filter_map(|field| kausality_fields::parse_path(field).ok()).collect()
 }
 
 /// What entries are held against: a change of a child, and its parent as it is now.
@@ -64,6 +72,8 @@ pub(crate) struct Subject<'a> {
     /// The parent's generation.
     pub generation: Option<i64>,
     pub change: &'a dyn Changed,
+    /// Who makes the change.
+    pub user: &'a str,
     pub now: Timestamp,
 }
 
@@ -72,6 +82,7 @@ impl Subject<'_> {
     pub(crate) fn approval_void(&self, entry: &Approval) -> Option<String> {
         self.unrelated(entry)
             .or_else(|| self.expired(entry.expires))
+            .or_else(|| self.own(entry.by.as_deref()))
             .or_else(|| self.other_diff(entry.diff.as_deref()))
             .or_else(|| {
                 let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
@@ -108,6 +119,12 @@ impl Subject<'_> {
     fn expired(&self, expires: Option<Timestamp>) -> Option<String> {
         let expires = expires.filter(|expires| self.now >= *expires)?;
         Some(format!("expired at {expires}"))
+    }
+
+    /// What is no person cannot vouch for itself, also where it had not yet been seen to be the controller.
+    fn own(&self, by: Option<&str>) -> Option<String> {
+        let own = by.is_some_and(|by| by == self.user && by.starts_with("system:"));
+        own.then(|| format!("was given by {} itself", self.user))
     }
 
     fn other_diff(&self, diff: Option<&str>) -> Option<String> {

@@ -18,7 +18,7 @@ mod record;
 mod rule;
 mod subjects;
 
-pub(crate) use asked::{Asked, Known};
+pub(crate) use asked::{Asked, Behind, Known};
 pub use judge::{Held, Judgement, Match, Need, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
@@ -107,6 +107,7 @@ pub struct Exceptions {
     /// What names the rules in records on parents, of those that do not let pass for ever.
     marks: BTreeSet<String>,
     asks_for_parent: bool,
+    asks_for_child: bool,
     /// Whether any rule is about changes that are not drift.
     about_origins: bool,
 }
@@ -132,6 +133,7 @@ impl Exceptions {
                 of_kind.entry(key).or_default().entry(namespace.to_owned()).or_default().push(place);
             }
             all.asks_for_parent |= rule.names("parent");
+            all.asks_for_child |= rule.asks_for_child();
             all.marks.extend((rule.mode != ApprovalMode::Always).then(|| rule.mark().to_owned()));
             all.about_origins |= rule.causes.contains(&RuleCause::Origin);
             all.rules.push(rule.clone());
@@ -143,6 +145,12 @@ impl Exceptions {
     #[must_use]
     pub fn asks_for_parent(&self) -> bool {
         self.asks_for_parent
+    }
+
+    /// Whether some rule asks for more of a child than a request to scale it tells.
+    #[must_use]
+    pub fn asks_for_child(&self) -> bool {
+        self.asks_for_child
     }
 
     /// All rules, in the order of their policies' names.

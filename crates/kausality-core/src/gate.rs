@@ -279,6 +279,7 @@ impl Passage<'_> {
             child: &self.child.id,
             generation: self.parent.generation,
             change: self.change,
+            user: self.asked.request.user(),
             now: self.now,
         }
     }

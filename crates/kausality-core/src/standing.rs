@@ -56,7 +56,13 @@ impl Standing {
             namespace: spec.child.namespace.clone(),
             name: spec.child.name.clone(),
         };
-        let subject = Subject { child: &child, generation: parent.generation, change: spec, now };
+        let subject = Subject {
+            child: &child,
+            generation: parent.generation,
+            change: spec,
+            user: &spec.request.user,
+            now,
+        };
         let (rejections, rejection_faults) =
             held(parent, REJECTIONS, &child, |entry: &Rejection| subject.rejection_void(entry));
         let (approvals, approval_faults) =

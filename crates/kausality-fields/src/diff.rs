@@ -93,14 +93,19 @@ impl Serialize for Leaf {
     }
 }
 
-/// The changes from `old` to `new` within a scope.
-pub(crate) fn between(scope: Scope, old: Option<&Value>, new: Option<&Value>, redaction: &Redaction) -> Diff {
+/// The changes from `old` to `new` within a scope, and the lists that come in another order.
+pub(crate) fn between(
+    scope: Scope,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    redaction: &Redaction,
+) -> (Diff, Vec<Path>) {
     // If either is a Secret, both are: a value must not leak because one side lost its kind.
     let secret = old.is_some_and(redact::is_secret) || new.is_some_and(redact::is_secret);
     let root = |object: Option<_>| object.map(|object| scope.root(object, secret.then_some(redaction)));
     let (old, new) = (root(old), root(new));
 
-    let mut walk = Walk { secret, way: Vec::new(), changes: Vec::new() };
+    let mut walk = Walk { secret, way: Vec::new(), changes: Vec::new(), orders: Vec::new() };
     let absent = Root::Fields(BTreeMap::new());
     match (old.as_ref().unwrap_or(&absent), new.as_ref().unwrap_or(&absent)) {
         (Root::Fields(old), Root::Fields(new)) => {
@@ -119,7 +124,7 @@ pub(crate) fn between(scope: Scope, old: Option<&Value>, new: Option<&Value>, re
     }
     let mut changes = walk.changes;
     changes.sort_by(|a, b| a.path.cmp(&b.path));
-    Diff { changes }
+    (Diff { changes }, walk.orders)
 }
 
 /// A walk down both versions at once.
@@ -127,6 +132,7 @@ struct Walk<'a> {
     secret: bool,
     way: Vec<Crumb<'a>>,
     changes: Vec<Change>,
+    orders: Vec<Path>,
 }
 
 /// A step of the walk. It becomes a [`Step`] only where a change is found.
@@ -186,12 +192,18 @@ impl<'a> Walk<'a> {
     }
 
     fn items(&mut self, old: key::Items<'a>, mut new: key::Items<'a>) {
-        for (identity, value) in old {
+        let mut places = Vec::with_capacity(old.len());
+        for (identity, (place, value)) in old {
             let counterpart = new.remove(&identity);
-            self.at(Crumb::Item(identity), Some(value), counterpart);
+            places.extend(counterpart.map(|(new_place, _)| (place, new_place)));
+            self.at(Crumb::Item(identity), Some(value), counterpart.map(|(_, value)| value));
         }
-        for (identity, value) in new {
+        for (identity, (_, value)) in new {
             self.at(Crumb::Item(identity), None, Some(value));
+        }
+        places.sort_unstable();
+        if !places.is_sorted_by_key(|(_, new_place)| *new_place) {
+            self.orders.push(self.way.iter().map(Crumb::step).collect());
         }
     }
 

@@ -42,7 +42,9 @@ impl Encoder {
                     self.tag(b'a');
                     self.count(list.len());
                     match key::items(field, [list]) {
-                        Some([items]) => left.extend(items.into_values().rev().map(|v| Part::Value(None, v))),
+                        Some([items]) => {
+                            left.extend(items.into_values().rev().map(|(_, v)| Part::Value(None, v)))
+                        }
                         None => left.extend(list.iter().rev().map(|v| Part::Value(None, v))),
                     }
                 }

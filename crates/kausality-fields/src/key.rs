@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The items of one list by their identity.
-pub(crate) type Items<'a> = BTreeMap<Step, &'a Value>;
+/// The items of one list by their identity, each with its place.
+pub(crate) type Items<'a> = BTreeMap<Step, (usize, &'a Value)>;
 
 /// A way to tell items apart.
 #[derive(Clone, Copy)]
@@ -72,8 +72,8 @@ pub(crate) fn items<'a, const N: usize>(
     candidates.copied().find_map(|identity| {
         let mut indexed = [const { Items::new() }; N];
         for (items, list) in indexed.iter_mut().zip(lists) {
-            for item in list {
-                if items.insert(identity.step(item)?, item).is_some() {
+            for item in list.iter().enumerate() {
+                if items.insert(identity.step(item.1)?, item).is_some() {
                     return None;
                 }
             }

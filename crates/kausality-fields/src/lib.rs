@@ -28,9 +28,9 @@
 //!   `null` is a value: it differs from an absent field.
 //! * **List items are matched by what identifies them.** There is no schema at hand, so the key is chosen from what
 //!   is known of Kubernetes' lists by their field name, else from `name`, `key`, `id`, `type`, `uid`: the first that
-//!   every item of both lists has, uniquely in each. The order of such a list is not reported: Kubernetes merges
-//!   these lists as maps, and controllers rewrite them in any order. The price: where the order of such a list has an
-//!   effect (`initContainers`), a change of order alone is not seen. A few field names are known to be sets of
+//!   every item of both lists has, uniquely in each. The order of such a list is no change: Kubernetes merges
+//!   these lists as maps, and controllers rewrite them in any order. Where it has an effect (`initContainers`),
+//!   [`intent_and_orders`] tells of it. A few field names are known to be sets of
 //!   strings (`finalizers`, `accessModes`).
 //! * **All other lists are ordered.** Of equal length, they are compared by index; else the list is one change.
 //! * **What is added or removed is one change**, at the highest path, with the whole value.
@@ -64,7 +64,7 @@ pub mod verdict;
 
 pub use diff::{Change, Diff, Leaf};
 pub use fieldsv1::{FieldsV1Error, FieldsV1Problem};
-pub use path::{Path, Step, fault as path_fault};
+pub use path::{Path, Step, parse as parse_path};
 pub use redact::{Redaction, redact, redact_both};
 pub use scalar::Scalar;
 pub use set::FieldSet;
@@ -77,11 +77,20 @@ use serde_json::Value;
 /// An absent object (CREATE, DELETE) counts as one without fields, so an object without intent, such as a plain
 /// ServiceAccount, comes and goes with an empty diff.
 pub fn intent(old: Option<&Value>, new: Option<&Value>, redaction: &Redaction) -> Diff {
+    diff::between(Scope::Intent, old, new, redaction).0
+}
+
+/// The same, with the lists whose items are matched by key and come in another order, which is no change of any of them.
+pub fn intent_and_orders(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    redaction: &Redaction,
+) -> (Diff, Vec<Path>) {
     diff::between(Scope::Intent, old, new, redaction)
 }
 
 /// The difference of whole objects, except `metadata.managedFields`, `metadata.resourceVersion` and
 /// `metadata.generation`: the API server changes these as bookkeeping of any other change.
 pub fn object(old: Option<&Value>, new: Option<&Value>, redaction: &Redaction) -> Diff {
-    diff::between(Scope::Object, old, new, redaction)
+    diff::between(Scope::Object, old, new, redaction).0
 }

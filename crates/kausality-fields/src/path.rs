@@ -8,7 +8,7 @@ use std::fmt;
 
 mod written;
 
-pub use written::fault;
+pub use written::parse;
 
 /// The way from the root of an object to one of its values.
 ///
@@ -36,6 +36,24 @@ impl Path {
         &self.0
     }
 
+    /// Whether it is a field that somebody named, or lies below it. An item may be named by some of what identifies it.
+    pub fn is_within(&self, field: &Path) -> bool {
+        self.0.len() >= field.0.len() && self.0.iter().zip(&field.0).all(|(step, named)| step.is_named(named))
+    }
+
+    /// Whether a change of this may be one of a field that somebody named: either lies in the other, as far as can be told. What
+    /// one knows by its key and the other by its place may be the same.
+    pub fn may_touch(&self, field: &Path) -> bool {
+        self.0.iter().zip(&field.0).all(|(step, named)| {
+            let unlike = matches!(
+                (step, named),
+                (Step::Index(_), Step::Key(_) | Step::Value(_))
+                    | (Step::Key(_) | Step::Value(_), Step::Index(_))
+            );
+            unlike || step.is_named(named)
+        })
+    }
+
     /// The path one step further on.
     pub fn join(mut self, step: Step) -> Self {
         self.0.push(step);
@@ -52,6 +70,18 @@ impl Path {
         match self.0.last() {
             Some(Step::Field(name)) => Some(name),
             _ => None,
+        }
+    }
+}
+
+impl Step {
+    /// Whether it is the one that somebody named. Both members of sets and keys of maps are written as texts in brackets.
+    fn is_named(&self, named: &Step) -> bool {
+        match (self, named) {
+            (Self::Key(parts), Self::Key(some)) => some.iter().all(|part| parts.contains(part)),
+            (Self::Value(Scalar::Text(text)), Self::Field(name))
+            | (Self::Field(name), Self::Value(Scalar::Text(text))) => text == name,
+            _ => self == named,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     class::Class,
     decision::{Denial, Effect, Verdict},
     effect,
-    exceptions::{Asked, Known},
+    exceptions::{Asked, Behind, Known},
     explain::Rule,
     facts::{Facts, Parent},
     gate::{Passage, Resolution},
@@ -99,6 +99,11 @@ impl Draft {
                     namespace: facts.namespace,
                     request,
                     change: &change,
+                    behind: match (class, &facts.scaled) {
+                        (Class::Scale, Some(Ok(Summary { whole: Some(whole), .. }))) => Behind::Scale(whole),
+                        (Class::Scale, _) => Behind::Unknown,
+                        _ => Behind::Nothing,
+                    },
                     now: facts.now,
                     known: Known::default(),
                 };

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     Exceptions, Findings, Ruled,
-    asked::{Asked, Beside, Known},
+    asked::{Asked, Behind, Beside, Known},
     rule::Rule,
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 /// A change, and what is supposed to be known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Supposed<'a> {
-    /// The change. Of a `scale`, the object behind it is not known: rules are held against the Scale.
+    /// The change. Of a `scale`, the object behind it is not known: rules that ask for it cannot tell.
     pub review: &'a Review<'a>,
     /// The whole parent. Rules that ask for it cannot tell without.
     pub parent: Option<&'a Value>,
@@ -169,6 +169,10 @@ impl Supposed<'_> {
             namespace: namespace.as_ref(),
             request: &self.review.request,
             change: &change,
+            behind: match self.review.request.sub_resource.is_empty() {
+                true => Behind::Nothing,
+                false => Behind::Unknown,
+            },
             now: self.now,
             known: Known::default(),
         }))
@@ -181,10 +185,9 @@ fn child(review: &Review<'_>) -> Option<ObjectId> {
 
 /// What must be known for a rule to be held against a change that it is about.
 fn needs(rule: &Rule) -> Vec<Need> {
-    let values = rule.regexp.is_some() || rule.names("object") || rule.names("oldObject");
     let needs = [
         (Need::Fields, !rule.fields.is_empty()),
-        (Need::Values, values),
+        (Need::Values, rule.asks_for_child()),
         (Need::Request, rule.names("request")),
         // What it has let pass is recorded there.
         (Need::Parent, rule.names("parent") || rule.mode != ApprovalMode::Always),

@@ -10,17 +10,13 @@ use kausality_api::{
         RuleOperation, Subject, SubjectKind,
     },
 };
-use kausality_cel::{Environment, Expression};
-use regex::{Regex, RegexBuilder};
+use kausality_cel::{Environment, Expression, WholeText};
+use kausality_fields::{Path, Step};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects, user};
-use crate::entries;
-
-/// How much memory a compiled pattern may take.
-const MAX_PATTERN: usize = 1 << 20;
 
 /// What is wrong with a policy, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +57,8 @@ pub(crate) struct Rule {
     pub operations: Vec<RuleOperation>,
     pub prereqs: Option<Expression>,
     pub matches: Option<Expression>,
-    pub regexp: Option<Regex>,
-    pub fields: Vec<String>,
+    pub regexp: Option<WholeText>,
+    pub fields: Vec<Path>,
     pub mode: ApprovalMode,
     pub expiry: Option<Timestamp>,
     reason: Option<String>,
@@ -84,6 +80,11 @@ impl Rule {
 
     pub(super) fn mark(&self) -> &str {
         &self.mark
+    }
+
+    /// Whether it asks for more of the child than which of its fields change.
+    pub(super) fn asks_for_child(&self) -> bool {
+        self.regexp.is_some() || self.names("object") || self.names("oldObject")
     }
 
     pub(super) fn names(&self, variable: &str) -> bool {
@@ -248,9 +249,11 @@ fn one(
     let namespace = namespace(policy, rule, &subjects, at, faults);
     let nothing = Matching::default();
     let matching = rule.matching.as_ref().unwrap_or(&nothing);
-    for (number, field) in matching.fields.iter().enumerate() {
-        if let Some(why) = field_fault(field) {
-            faults.add(format!("{at}.match.fields[{number}]"), why);
+    let mut fields = Vec::new();
+    for (number, text) in matching.fields.iter().enumerate() {
+        match field(text) {
+            Ok(field) => fields.push(field),
+            Err(why) => faults.add(format!("{at}.match.fields[{number}]"), why),
         }
     }
     let cel = |faults: &mut Faults, field: &str, source: Option<&str>| {
@@ -279,7 +282,7 @@ fn one(
         prereqs,
         matches,
         regexp,
-        fields: matching.fields.clone(),
+        fields,
         mode: rule.mode,
         expiry: rule.expiry,
         reason: rule.reason.clone(),
@@ -355,30 +358,33 @@ fn namespace(
     namespace
 }
 
-/// Why no change can be of this field.
-fn field_fault(field: &str) -> Option<String> {
-    let within = |other: &str| entries::is_below(field, other) || entries::is_below(other, field);
-    kausality_fields::path_fault(field).or_else(|| {
-        let counts = match field.split(['.', '[']).next().unwrap_or_default() {
+/// A field that changes can be of, or why none can.
+fn field(text: &str) -> Result<Path, String> {
+    let field = kausality_fields::parse_path(text)?;
+    let owners = ["metadata", "ownerReferences"].map(|name| Step::Field(name.to_owned()));
+    let counts = match field.steps().first() {
+        Some(Step::Field(first)) => match first.as_str() {
             "apiVersion" | "kind" | "status" => false,
-            "metadata" => within("metadata.ownerReferences"),
+            "metadata" => field.may_touch(&owners.into_iter().collect()),
             _ => true,
-        };
-        (!counts).then(|| {
-            "is no part of the intent: of metadata, only ownerReferences are judged, of status nothing"
-                .to_owned()
-        })
-    })
+        },
+        _ => true,
+    };
+    match counts {
+        true => Ok(field),
+        false => {
+            Err("is no part of the intent: of metadata, only ownerReferences are judged, of status nothing"
+                .to_owned())
+        }
+    }
 }
 
 /// A pattern for the whole of a text.
-fn pattern(source: &str) -> Result<Regex, String> {
+fn pattern(source: &str) -> Result<WholeText, String> {
     if source.len() > MAX_SOURCE {
         return Err(format!("{} bytes are more than {MAX_SOURCE}", source.len()));
     }
-    // By itself first, so that what is wrong is shown in what was written.
-    let built = |source: &str| RegexBuilder::new(source).size_limit(MAX_PATTERN).build();
-    built(source).and_then(|_| built(&format!(r"\A(?:{source})\z"))).map_err(|error| error.to_string())
+    WholeText::compile(source)
 }
 
 /// Names a rule while what it is about stays as it is: who corrects its reason does not arm it again.

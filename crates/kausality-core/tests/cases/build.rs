@@ -46,7 +46,12 @@ impl Built {
             Known::Word(_) | Known::Unreadable(_) => None,
         };
         let scaled = case.facts.scaled.as_ref().map(|scaled| match scaled {
-            Known::Found(patch) => Ok(summary(&scaled_object(patch, bases))),
+            Known::Found(patch) => {
+                let object = scaled_object(patch, bases);
+                let mut summary = summary(&object);
+                summary.whole = (!case.facts.parent_cached).then(|| Arc::new(object));
+                Ok(summary)
+            }
             Known::Unreadable(unreadable) => Err(unreadable.unreadable.clone()),
             Known::Word(_) => panic!("a scaled object is there or unreadable"),
         });

@@ -1,32 +1,39 @@
-//! Paths that people write, to name fields as a [`Path`](super::Path) shows them.
+//! Paths that people write, to name fields as a [`Path`] shows them.
 
-use crate::render;
+use serde_json::{Number, Value};
+use std::borrow::Cow;
 
-/// What is wrong with a path that somebody wrote, so that it can be none of an object.
-pub fn fault(text: &str) -> Option<String> {
+use super::{Path, Step};
+use crate::{render, scalar::Scalar};
+
+/// Reads a path that somebody wrote.
+///
+/// # Errors
+/// What is wrong with it, so that it can be none of an object.
+pub fn parse(text: &str) -> Result<Path, String> {
     if text.is_empty() {
-        return Some("must not be empty".to_owned());
+        return Err("must not be empty".to_owned());
     }
     let mut rest = text;
-    let mut first = true;
+    let mut path = Path::default();
     while !rest.is_empty() {
-        rest = match step(rest, first) {
-            Ok(rest) => rest,
-            Err(what) => {
-                let place = text.len() - rest.len() + 1;
-                return Some(format!(
-                    "{what} at character {place}: fields are written as diffs show them, \
-                     spec.replicas or spec.template.spec.containers[name=app].image"
-                ));
-            }
-        };
-        first = false;
+        let (step, after) = step(rest, path.0.is_empty()).map_err(|what| {
+            let place = text.len() - rest.len() + 1;
+            format!(
+                "{what} at character {place}: fields are written as diffs show them, \
+                 spec.replicas or spec.template.spec.containers[name=app].image"
+            )
+        })?;
+        path.0.push(step);
+        rest = after;
     }
-    None
+    Ok(path)
 }
 
-/// What follows the first step, or what is wrong with that.
-fn step(text: &str, first: bool) -> Result<&str, &'static str> {
+type Parsed<'a, T> = Result<(T, &'a str), &'static str>;
+
+/// The first step, and what follows it.
+fn step(text: &str, first: bool) -> Parsed<'_, Step> {
     if let Some(inner) = text.strip_prefix('[') {
         return bracket(inner);
     }
@@ -44,48 +51,87 @@ fn step(text: &str, first: bool) -> Result<&str, &'static str> {
         _ if name.starts_with('/') || !render::is_plain_field(name) => {
             Err("a name that is none, or has to be in brackets and quotes,")
         }
-        _ => Ok(rest),
+        _ => Ok((Step::Field(name.to_owned()), rest)),
     }
 }
 
-/// What follows `[2]`, `[=5]`, `["a.b/c"]` or `[port=53,protocol=UDP]`, from after the first bracket.
-fn bracket(text: &str) -> Result<&str, &'static str> {
+/// `[2]`, `[=5]`, `["a.b/c"]` or `[port=53,protocol=UDP]`, from after the first bracket, and what follows it.
+fn bracket(text: &str) -> Parsed<'_, Step> {
+    const OPEN: &str = "a bracket that is not closed";
     if text.starts_with('"') {
-        return quoted(text)?.strip_prefix(']').ok_or("a bracket that is not closed");
+        let (name, rest) = quoted(text)?;
+        return Ok((Step::Field(name), rest.strip_prefix(']').ok_or(OPEN)?));
     }
-    let end = text.find([']', '"']).ok_or("a bracket that is not closed")?;
-    let (inner, rest) = text.split_at(end);
-    if inner == "*" {
+    if text.starts_with("*]") {
         return Err("\"*\", which stands for nothing here,");
     }
-    if let Some(rest) = rest.strip_prefix(']') {
-        let index = !inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_digit());
-        let keyed = inner.contains('=') && inner.split(',').all(|part| part.contains('='));
-        return if index || keyed { Ok(rest) } else { Err("an item that has neither a number nor a key") };
-    }
-    // A quoted value of a key, and perhaps further ones.
-    if !inner.ends_with('=') {
-        return Err("a quotation mark");
-    }
-    let rest = quoted(rest)?;
-    match rest.strip_prefix(']') {
-        Some(rest) => Ok(rest),
-        None => bracket(rest.strip_prefix(',').ok_or("a bracket that is not closed")?),
+    let neither = "an item that has neither a number nor a key";
+    let (mut parts, mut rest) = (Vec::<(Cow<'static, str>, Scalar)>::new(), text);
+    loop {
+        let end = rest.find(['=', ']', ',', '"']).ok_or(OPEN)?;
+        let (name, after) = rest.split_at(end);
+        let Some(value) = after.strip_prefix('=') else {
+            let index = name.parse().ok().filter(|_| parts.is_empty());
+            return match (after.strip_prefix(']'), index) {
+                (Some(rest), Some(index)) => Ok((Step::Index(index), rest)),
+                (None, _) if after.starts_with('"') => Err("a quotation mark"),
+                _ => Err(neither),
+            };
+        };
+        let (value, after) = match value.starts_with('"') {
+            true => quoted(value).map(|(text, rest)| (Scalar::Text(text), rest))?,
+            false => {
+                let (value, rest) = value.split_at(value.find([']', ',', '"']).ok_or(OPEN)?);
+                (scalar(value), rest)
+            }
+        };
+        parts.push((Cow::Owned(name.to_owned()), value));
+        match (after.strip_prefix(']'), after.strip_prefix(',')) {
+            (Some(rest), _) => {
+                let member = parts.len() == 1 && parts.iter().any(|(name, _)| name.is_empty());
+                return Ok(match parts.pop() {
+                    Some((_, value)) if member => (Step::Value(value), rest),
+                    last => (Step::Key(parts.into_iter().chain(last).collect()), rest),
+                });
+            }
+            (None, Some(next)) => rest = next,
+            (None, None) => return Err(OPEN),
+        }
     }
 }
 
-/// What follows a text in quotes.
-fn quoted(text: &str) -> Result<&str, &'static str> {
+/// A value that stands without quotes: what would be taken for another is written in them.
+fn scalar(text: &str) -> Scalar {
+    match text {
+        "null" => Scalar::Null,
+        "true" => Scalar::Bool(true),
+        "false" => Scalar::Bool(false),
+        _ => match serde_json::from_str::<Number>(text) {
+            Ok(number) => Scalar::or_null(&Value::Number(number)).unwrap_or(Scalar::Null),
+            Err(_) => Scalar::Text(text.to_owned()),
+        },
+    }
+}
+
+/// A text in quotes, and what follows it.
+fn quoted(text: &str) -> Parsed<'_, String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
     match values.next() {
-        Some(Ok(_)) => text.get(values.byte_offset()..).ok_or("quotes that are not closed"),
+        Some(Ok(value)) => {
+            let rest = text.get(values.byte_offset()..).ok_or("quotes that are not closed")?;
+            Ok((value, rest))
+        }
         _ => Err("quotes that are not closed"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::parse;
+
+    fn fault(path: &str) -> Option<String> {
+        parse(path).err()
+    }
 
     #[test]
     fn what_diffs_show_can_be_written() {
@@ -105,7 +151,53 @@ mod tests {
             "metadata.finalizers[\"x\"]",
             "[\"\"].x",
         ] {
-            assert_eq!(fault(path), None, "{path}");
+            let shown = parse(path).unwrap().to_string();
+            // A member of a set cannot be told from a key of a map.
+            assert_eq!(shown, path.replace("[\"x\"]", ".x"));
+        }
+    }
+
+    #[test]
+    fn other_spellings_name_the_same_fields() {
+        let is_within = |path: &str, field: &str| parse(path).unwrap().is_within(&parse(field).unwrap());
+        for (path, field) in [
+            ("data.x", "data[\"x\"]"),
+            ("spec.c[name=a].image", "spec.c[name=\"a\"].image"),
+            ("spec.ports[port=80,protocol=TCP].x", "spec.ports[protocol=TCP,port=80]"),
+            ("spec.ports[port=80,protocol=TCP].x", "spec.ports[port=80].x"),
+            ("spec.tolerations[key=a,value=\"1\"]", "spec.tolerations[value=\"1\"]"),
+            ("spec.verbs[\"get\"]", "spec.verbs[=get]"),
+            ("spec.replicas", "spec"),
+        ] {
+            assert!(is_within(path, field), "{path} in {field}");
+        }
+        for (path, field) in [
+            ("spec.replicas", "spec.rep"),
+            ("spec", "spec.replicas"),
+            ("spec.c[name=a].image", "spec.c[0].image"),
+            ("spec.c[name=a]", "spec.c[name=b]"),
+            ("spec.c[name=a]", "spec.c[name=a,kind=b]"),
+            ("ids[=5]", "ids[=\"5\"]"),
+            ("spec.ports[port=80,protocol=TCP]", "spec.ports[port=80,protocol=UDP]"),
+        ] {
+            assert!(!is_within(path, field), "{path} in {field}");
+        }
+        let touches = |path: &str, field: &str| parse(path).unwrap().may_touch(&parse(field).unwrap());
+        // Who knows items by their places cannot tell which has the name.
+        for (path, field) in [
+            ("spec.c[0].image", "spec.c[name=a].image"),
+            ("spec.c", "spec.c[name=a].image"),
+            ("spec.c[name=a].image", "spec.c[0]"),
+            ("spec.c[name=a]", "spec.c[name=a].image"),
+        ] {
+            assert!(touches(path, field), "{path} and {field}");
+        }
+        for (path, field) in [
+            ("spec.c[1].image", "spec.c[name=a].name"),
+            ("spec.c[0]", "spec.c[1]"),
+            ("spec.c[name=b]", "spec.c[name=a]"),
+        ] {
+            assert!(!touches(path, field), "{path} and {field}");
         }
     }
 

@@ -182,6 +182,14 @@ impl Engine {
         let asked = questions(request, &self.settings);
         let scaled = asked.scaled.as_ref().map(|target| {
             let stored = self.scaled_key(request).and_then(|key| self.world.get(&key)?.summary());
+            let stored = stored.map(|mut summary| {
+                if self.settings.exceptions.asks_for_child()
+                    && let Some(object) = self.world.get(&key_of(&summary.id))
+                {
+                    Arc::make_mut(&mut summary).whole = object.whole();
+                }
+                summary
+            });
             stored.ok_or_else(|| format!("{} {} is not in the recording", target.resource, target.name))
         });
         let owner = match &scaled {

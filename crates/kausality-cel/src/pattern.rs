@@ -1,0 +1,68 @@
+//! Regular expressions beside CEL, with the same syntax and the same bounds.
+
+use crate::{budget, library::regex::Pattern};
+
+/// How many steps of a search cost as much as one part of an expression.
+const STEPS: u64 = 32;
+
+/// The most that a search of a text can take, in steps: what would take more is not searched step by step.
+const MAX_STEPS: u64 = 4_000_000;
+
+/// A pattern for the whole of a text.
+#[derive(Debug)]
+pub struct WholeText(Pattern);
+
+impl WholeText {
+    /// Compiles a pattern in Go's syntax.
+    ///
+    /// # Errors
+    /// If it is none, or too large: in words for who wrote it.
+    pub fn compile(source: &str) -> Result<Self, String> {
+        // By itself first, so that a bracket too many does not end the group around it.
+        Pattern::compile(source)?;
+        Pattern::compile(&format!(r"\A(?:{source})\z")).map(Self)
+    }
+
+    /// What it costs to hold it against a text, in the measure of expressions.
+    #[must_use]
+    pub fn cost(&self, text: &str) -> u64 {
+        self.0.steps(text).min(MAX_STEPS) / STEPS + budget::text(text.len())
+    }
+
+    /// Whether it matches.
+    ///
+    /// # Errors
+    /// If it would take too long to tell.
+    pub fn is_match(&self, text: &str) -> Result<bool, String> {
+        self.0.is_match(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_for_the_whole_text_in_gos_syntax() {
+        let pattern = WholeText::compile(r#"{"data":{"version":".*"}}"#).unwrap();
+        assert_eq!(pattern.is_match(r#"{"data":{"version":"1.2"}}"#), Ok(true));
+        assert_eq!(pattern.is_match(r#"{"data":{"version":"1.2"},"more":1}"#), Ok(false));
+        assert_eq!(WholeText::compile("a|b").unwrap().is_match("ab"), Ok(false));
+        for wrong in ["a)(b", "a**", "(?x)a", "["] {
+            let fault = WholeText::compile(wrong).unwrap_err();
+            assert!(!fault.contains(r"\z"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_takes_too_long_is_not_searched() {
+        let text: String = (0..900_000_u32)
+            .map(|nth| if nth.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })
+            .collect();
+        for source in [r"(?s).*[ab]*a[ab]{2000}c.*", r"(?s).*(a|b)*a(a|b){300}c.*"] {
+            let pattern = WholeText::compile(source).unwrap();
+            assert!(pattern.is_match(&text).is_err(), "{source}");
+        }
+        assert_eq!(WholeText::compile("[ab]*").unwrap().is_match(&text), Ok(true));
+    }
+}
