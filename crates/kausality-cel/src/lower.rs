@@ -12,7 +12,7 @@ use cel::common::value::Val;
 
 use crate::check::{self, Wrong};
 use crate::environment::{self, Environment};
-use crate::library::regex::Pattern;
+use crate::library::regex::{self, Pattern, Refused};
 use crate::macros;
 use crate::node::{self, Call, Each, Entry, How, Loop, Node, Operator, Own};
 
@@ -24,7 +24,8 @@ pub(crate) fn lower(
     expression: &IdedExpr,
     environment: &Environment,
 ) -> Result<(Node, BTreeSet<&'static str>), Wrong> {
-    let mut lowering = Lowering { environment, locals: Vec::new(), variables: BTreeSet::new() };
+    let (locals, variables) = (Vec::new(), BTreeSet::new());
+    let mut lowering = Lowering { environment, locals, variables, patterns: regex::MAX_SIZE };
     Ok((lowering.node(expression)?, lowering.variables))
 }
 
@@ -33,6 +34,8 @@ struct Lowering<'a> {
     /// The variables of loops, the innermost last.
     locals: Vec<&'a str>,
     variables: BTreeSet<&'static str>,
+    /// How large the patterns that follow may be, all together.
+    patterns: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -107,8 +110,8 @@ impl<'a> Lowering<'a> {
         }
         let member = target.is_some();
         let pattern = match (name.as_str(), member) {
-            ("matches" | "find" | "findAll", true) => pattern(call.args.first())?,
-            ("matches", false) => pattern(call.args.get(1))?,
+            ("matches" | "find" | "findAll", true) => self.pattern(call.args.first())?,
+            ("matches", false) => self.pattern(call.args.get(1))?,
             _ => None,
         };
         converted(&name, &call.args)?;
@@ -234,6 +237,23 @@ impl<'a> Lowering<'a> {
             _ => None,
         })
     }
+
+    /// A pattern, if it is constant.
+    fn pattern(&mut self, argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
+        let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else {
+            return Ok(None);
+        };
+        match Pattern::compile(text, self.patterns) {
+            Ok(pattern) => {
+                self.patterns -= pattern.size();
+                Ok(Some(pattern))
+            }
+            Err(Refused::TooLarge) if self.patterns < regex::MAX_SIZE => {
+                Err(wrong(argument, "illegal regex: with those before it, it is too large"))
+            }
+            Err(refused) => Err(wrong(argument, &refused.to_string())),
+        }
+    }
 }
 
 fn wrong(expression: &IdedExpr, message: &str) -> Wrong {
@@ -254,14 +274,6 @@ fn literal_text(of: &IdedExpr) -> Option<&str> {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
         _ => None,
     }
-}
-
-/// A pattern, if it is constant.
-fn pattern(argument: Option<&IdedExpr>) -> Result<Option<Pattern>, Wrong> {
-    let Some((argument, text)) = argument.and_then(|it| Some((it, literal_text(it)?))) else {
-        return Ok(None);
-    };
-    Pattern::compile(text).map(Some).map_err(|error| wrong(argument, &error))
 }
 
 /// Whether a constant can be converted to what it should be.

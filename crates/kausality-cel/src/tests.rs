@@ -121,6 +121,14 @@ fn faults_have_a_place_and_a_caret() {
         ),
         ("'a'.matches('(')", "1:13: illegal regex: unclosed group\n | 'a'.matches('(')\n | ............^"),
         (
+            r"'a'.matches('\\pL{20}') || 'b'.matches('\\pL{20}')",
+            concat!(
+                "1:40: illegal regex: with those before it, it is too large\n",
+                r" | 'a'.matches('\\pL{20}') || 'b'.matches('\\pL{20}')",
+                "\n | .......................................^",
+            ),
+        ),
+        (
             "duration('1x') == duration('1s')",
             "1:10: invalid duration argument\n | duration('1x') == duration('1s')\n | .........^",
         ),

@@ -10,7 +10,8 @@ use cel::{Context, ExecutionError, IdedExpr, Value};
 use super::{Evaluation, Maybe, Outcome, Scope, no_overload, truth};
 use crate::budget;
 use crate::environment;
-use crate::library::{self, regex::Pattern};
+use crate::library;
+use crate::library::regex::{self, Pattern, Refused};
 use crate::node::{self, Call, How, Node, Own};
 
 /// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
@@ -188,10 +189,10 @@ impl Evaluation<'_> {
             return Ok(Rc::clone(made));
         }
         self.budget.charge(MAKING + pattern.len() as u64 * MAKING_BYTE)?;
-        let failed = |error| discreet(ExecutionError::function_error(name, error));
-        let made = Pattern::compile(pattern).map_err(failed)?;
+        let failed = |error: Refused| discreet(ExecutionError::function_error(name, error.to_string()));
+        let made = Pattern::compile(pattern, regex::MAX_SIZE).map_err(failed)?;
         // What it stands for may be far more than what it says.
-        self.budget.charge((made.states() as u64).saturating_mul(MAKING_STATE))?;
+        self.budget.charge(made.size() as u64 / 32 * MAKING_STATE)?;
         let made = Rc::new(made);
         *self.pattern.borrow_mut() = Some((pattern.to_owned(), Rc::clone(&made)));
         Ok(made)

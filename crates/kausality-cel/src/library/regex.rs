@@ -4,7 +4,7 @@ use cel::common::types::CelInt;
 use cel::common::value::CowVal;
 
 use super::{Kind, Outcome, Overload, STRINGS, failed, member, plain, string, strings, text};
-pub(crate) use bounded::Pattern;
+pub(crate) use bounded::{MAX_SIZE, Pattern, Refused};
 
 mod bounded;
 mod syntax;
@@ -13,8 +13,7 @@ mod syntax;
 pub(super) static OVERLOADS: &[Overload] = &[
     member("find", &[Kind::String, Kind::String], Kind::String, |arguments| {
         let (text, pattern) = (text(&arguments, 0)?, text(&arguments, 1)?);
-        let found = Pattern::compile(pattern).and_then(|pattern| pattern.find(text));
-        string(found.map_err(|error| failed("find", error))?)
+        string(compiled(pattern).and_then(|it| it.find(text)).map_err(|error| failed("find", error))?)
     }),
     member("findAll", &[Kind::String, Kind::String], STRINGS, |arguments| {
         find_all(text(&arguments, 0)?, text(&arguments, 1)?, -1)
@@ -25,10 +24,14 @@ pub(super) static OVERLOADS: &[Overload] = &[
     }),
 ];
 
+fn compiled(pattern: &str) -> Result<Pattern, String> {
+    Pattern::compile(pattern, MAX_SIZE).map_err(|refused| refused.to_string())
+}
+
 /// A limit below zero is none.
 fn find_all<'b, 'v>(text: &str, pattern: &str, limit: i64) -> Outcome<'b, 'v> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = Pattern::compile(pattern).and_then(|pattern| pattern.find_all(text, limit));
+    let found = compiled(pattern).and_then(|it| it.find_all(text, limit));
     Ok(CowVal::owned(strings(found.map_err(|error| failed("findAll", error))?)))
 }
 

@@ -27,6 +27,10 @@ fn refused(environment: &Environment) -> Vec<String> {
         format!("'a'.matches('{}a{}')", "(".repeat(300), "){100}".repeat(300)),
         "'a'.matches('(((a{1000}){1000}){1000})')".to_owned(),
         "'a'.find('(((a{1000}){1000}){1000})') == ''".to_owned(),
+        "'a'.matches('(?i)[a-\\\\x{10FFFF}]')".to_owned(),
+        format!("'a'.matches('(?i){}')", r"[\\PLb]".repeat(100)),
+        format!("'a'.matches('{}')", r"[\\pL\\pN]".repeat(limit / 16)),
+        (0..100).map(|nth| format!(r"'x'.matches('\\pL{{20}}{nth}')")).collect::<Vec<_>>().join("||"),
     ]
 }
 

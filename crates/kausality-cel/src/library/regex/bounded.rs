@@ -1,20 +1,20 @@
 //! Regular expressions that cannot stall who evaluates them.
 //!
-//! The crate `regex` takes time in proportion to the text times the states of an expression, at worst: nothing grows
+//! `regex-automata` takes time in proportion to the text times the states of an expression, at worst: nothing grows
 //! exponentially, but both factors can be large. Where their product is small, it is asked. Where it is not, an
 //! automaton is built while searching, which takes a step per byte of the text as long as few of its states are needed.
 //! It gives up when that turns out to be otherwise, and then the search is an error.
 
 use std::ops::Range;
 
-use regex::{Regex, RegexBuilder};
 use regex_automata::hybrid::{dfa, regex as lazy};
-use regex_automata::nfa::thompson::{self, NFA};
+use regex_automata::meta::{self, Regex};
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
 use regex_automata::util::{iter::Searcher, syntax};
 use regex_automata::{Input, MatchError};
 
 /// The most memory that a compiled expression may take, and again what it may take to be matched.
-const MAX_SIZE: usize = 1 << 20;
+pub(crate) const MAX_SIZE: usize = 1 << 20;
 /// The longest expression.
 const MAX_PATTERN: usize = 16 << 10;
 /// The deepest expression.
@@ -37,36 +37,66 @@ pub(crate) struct Pattern {
     /// As Rust writes it.
     translated: String,
     states: usize,
+    size: usize,
+}
+
+/// Why there is no pattern.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is none: in words for who wrote it.
+    Illegal(String),
+    /// It would be larger than it may be. Making it took about as much as if it were as large as that.
+    TooLarge,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Illegal(why) => write!(f, "illegal regex: {why}"),
+            Self::TooLarge => f.write_str("illegal regex: it is too large"),
+        }
+    }
 }
 
 impl Pattern {
-    /// Compiles an expression in Go's syntax.
+    /// Compiles an expression in Go's syntax, of no more than a size.
     ///
     /// # Errors
-    /// If it is none, or too large: in words for who wrote it.
-    pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
+    /// If it is none, or too large.
+    pub(crate) fn compile(pattern: &str, most: usize) -> Result<Self, Refused> {
         if pattern.len() > MAX_PATTERN {
-            return Err(format!("regular expressions of more than {MAX_PATTERN} bytes are not supported"));
+            let why = format!("more than {MAX_PATTERN} bytes are not supported");
+            return Err(Refused::Illegal(why));
         }
-        let illegal = |error: &str| format!("illegal regex: {error}");
-        let translated = super::syntax::translated(pattern).map_err(|error| illegal(&error))?;
-        let mut builder = RegexBuilder::new(&translated);
-        builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).nest_limit(MAX_NESTING);
-        let regex = builder.build().map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => illegal("it is too large"),
-            // The last line says what is wrong, those before it draw where in the translation.
-            error => {
-                illegal(error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: "))
-            }
-        })?;
-        let mut compiler = NFA::compiler();
-        compiler.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).configure(size());
-        let nfa = compiler.build(&translated).map_err(|_| illegal("it is too large"))?;
-        Ok(Self { regex, states: nfa.states().len(), translated })
+        let (translated, weight) = super::syntax::translated(pattern).map_err(Refused::Illegal)?;
+        // Nothing below is begun unless it may take something, and all of it ends where that is used up.
+        let left = most.min(MAX_SIZE).checked_sub(weight).ok_or(Refused::TooLarge)?;
+        let parsed = syntax::parse_with(&translated, &syntax::Config::new().nest_limit(MAX_NESTING));
+        // The last line says what is wrong, those before it draw where in the translation.
+        let illegal = |error: String| {
+            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Refused::Illegal(why)
+        };
+        let parsed = parsed.map_err(|error| illegal(error.to_string()))?;
+        let too_large = |_| Refused::TooLarge;
+        let nfa = NFA::compiler().configure(size(left)).build_from_hir(&parsed).map_err(too_large)?;
+        let bounds = meta::Config::new()
+            .nfa_size_limit(Some(left))
+            .hybrid_cache_capacity(MAX_SIZE)
+            .which_captures(WhichCaptures::Implicit)
+            .onepass(false);
+        let regex = meta::Builder::new().configure(bounds).build_from_hir(&parsed);
+        let regex = regex.map_err(|_| Refused::TooLarge)?;
+        let took = nfa.memory_usage().max(regex.memory_usage());
+        if took > left {
+            return Err(Refused::TooLarge);
+        }
+        Ok(Self { regex, states: nfa.states().len(), size: weight + took, translated })
     }
 
-    pub(crate) fn states(&self) -> usize {
-        self.states
+    /// The memory that it takes, and what it took to make it.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
 
     /// The most steps that a search may take.
@@ -133,13 +163,13 @@ impl Pattern {
             .minimum_cache_clear_count(Some(RESTARTS))
             .minimum_bytes_per_state(Some(BYTES_PER_STATE));
         let mut builder = lazy::Regex::builder();
-        builder.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).thompson(size()).dfa(bounds);
+        builder.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).thompson(size(MAX_SIZE)).dfa(bounds);
         builder.build(&self.translated).ok()
     }
 }
 
-fn size() -> thompson::Config {
-    thompson::Config::new().nfa_size_limit(Some(MAX_SIZE))
+fn size(most: usize) -> thompson::Config {
+    thompson::Config::new().nfa_size_limit(Some(most)).which_captures(WhichCaptures::Implicit)
 }
 
 /// Matches up to a limit, as long as they are found soon enough.

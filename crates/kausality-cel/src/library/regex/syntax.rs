@@ -16,17 +16,31 @@ const POSIX: &[&str] = &[
     "upper", "word", "xdigit",
 ];
 
-pub(super) fn translated(pattern: &str) -> Result<String, String> {
-    Translation { rest: pattern.chars().peekable(), written: String::with_capacity(pattern.len()) }.run()
+/// What a class by name takes to be read, in bytes of a compiled expression that take as long.
+const NAMED: usize = 1 << 10;
+/// The same where case is ignored, and where it is of all characters.
+const FOLDED: usize = 16 << 10;
+const FOLDED_ALL: usize = char::MAX as usize;
+
+/// An expression as Rust writes it, and what it takes to read it.
+pub(super) fn translated(pattern: &str) -> Result<(String, usize), String> {
+    let written = String::with_capacity(pattern.len());
+    Translation { rest: pattern.chars().peekable(), written, named: 0, folds: false, folded: 0 }.run()
 }
 
 struct Translation<'a> {
     rest: Peekable<Chars<'a>>,
     written: String,
+    /// The classes by name.
+    named: usize,
+    /// Whether case is ignored anywhere: each character of each class is then looked up.
+    folds: bool,
+    /// What that takes.
+    folded: usize,
 }
 
 impl Translation<'_> {
-    fn run(mut self) -> Result<String, String> {
+    fn run(mut self) -> Result<(String, usize), String> {
         while let Some(letter) = self.rest.next() {
             match letter {
                 '\\' => self.escape()?,
@@ -40,7 +54,7 @@ impl Translation<'_> {
                 letter => self.written.push(letter),
             }
         }
-        Ok(self.written)
+        Ok((self.written, self.named * NAMED + if self.folds { self.folded } else { 0 }))
     }
 
     /// A character that stands for itself, wherever it is.
@@ -112,6 +126,11 @@ impl Translation<'_> {
         if !name.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_') {
             return Err(format!("unknown class \\p{{{name}}}"));
         }
+        // However Rust lets it be written.
+        let known = name.replace('_', "").to_ascii_lowercase();
+        let all = known.trim_start_matches("is") == "any";
+        self.named += 1;
+        self.folded += if all { FOLDED_ALL } else { FOLDED };
         _ = write!(self.written, "\\{letter}{{{name}}}");
         Ok(())
     }
@@ -185,6 +204,7 @@ impl Translation<'_> {
                     if !FLAGS.contains(&flag) {
                         return Err(format!("unknown flag {flag:?} behind (?"));
                     }
+                    self.folds |= flag == 'i';
                     self.written.push(flag);
                 }
                 return Ok(());
@@ -254,7 +274,7 @@ impl Translation<'_> {
                 Some(']') if !first => break,
                 Some('[') if self.posix()? => {}
                 Some('\\') if self.shorthand()? => {}
-                Some(_) => self.range()?,
+                Some(_) => self.ranges()?,
             }
             first = false;
         }
@@ -308,6 +328,20 @@ impl Translation<'_> {
         }
     }
 
+    /// All up to a class within the class, or to the end. They are one of their own: case is then looked up for them alone.
+    fn ranges(&mut self) -> Result<(), String> {
+        self.written.push('[');
+        loop {
+            self.range()?;
+            match self.rest.peek().copied() {
+                Some(']' | '[' | '\\') | None => break,
+                Some(_) => {}
+            }
+        }
+        self.written.push(']');
+        Ok(())
+    }
+
     /// One character of a class, or two with a hyphen between them.
     fn range(&mut self) -> Result<(), String> {
         let low = self.member()?;
@@ -316,6 +350,7 @@ impl Translation<'_> {
         if ahead.next() == Some('-') && ahead.peek().is_some_and(|letter| *letter != ']') {
             self.rest = ahead;
             let high = self.member()?;
+            self.folded += (u32::from(high).saturating_sub(u32::from(low))) as usize;
             self.written.push('-');
             self.literal(high);
         }

@@ -1,5 +1,9 @@
 use super::super::tests::{fail, hold};
-use super::Pattern;
+use super::{MAX_SIZE, Pattern, Refused};
+
+fn compile(pattern: &str) -> Result<Pattern, Refused> {
+    Pattern::compile(pattern, MAX_SIZE)
+}
 
 #[test]
 fn first_match() {
@@ -25,7 +29,7 @@ fn all_matches() {
 /// What a pattern of Go finds in a text.
 #[track_caller]
 fn finds(pattern: &str, text: &str, expected: &[&str]) {
-    let compiled = Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    let compiled = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
     assert_eq!(compiled.find_all(text, usize::MAX).unwrap(), expected, "{pattern}");
 }
 
@@ -108,17 +112,24 @@ fn what_go_refuses_is_refused() {
     ] {
         // Only what is behind a backslash and no letter stands for itself.
         let refused = !matches!(pattern, r"\<");
-        assert_eq!(Pattern::compile(pattern).is_err(), refused, "{pattern}");
+        assert_eq!(compile(pattern).is_err(), refused, "{pattern}");
     }
 }
 
 #[test]
 fn size_is_bounded() {
-    let refused = |pattern: &str| Pattern::compile(pattern).unwrap_err();
+    let refused = |pattern: &str| compile(pattern).unwrap_err().to_string();
     assert!(refused("((a{1,1000}){1,1000}){1,1000}").contains("too large"));
     assert!(refused(&"a".repeat(20 << 10)).contains("bytes are not supported"));
     assert!(refused(&format!("{}{}", "(".repeat(500), ")".repeat(500))).contains("illegal regex"));
-    let error = Pattern::compile("b").unwrap().find(&"a".repeat((4 << 20) + 1)).unwrap_err();
+    for pattern in [r"\pL{50}", r"(?i)[a-\x{10FFFF}]", r"(?i)\p{Any}", r"\p{is_Any}(?i:a)"] {
+        assert_eq!(compile(pattern).err(), Some(Refused::TooLarge), "{pattern}");
+    }
+    for pattern in [r"\pL{20}", ".{1000}", r"(?i)\pL+[\pN\S\s]", r"(?i)[\x{0}-\x{FF}\D]", "[a-z]{1000}"] {
+        let size = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}")).size();
+        assert_eq!(Pattern::compile(pattern, size - 1).err(), Some(Refused::TooLarge), "{pattern}");
+    }
+    let error = compile("b").unwrap().find(&"a".repeat((4 << 20) + 1)).unwrap_err();
     assert!(error.contains("are not searched"), "{error}");
 }
 
@@ -135,7 +146,7 @@ fn disorder(length: usize) -> String {
 /// An automaton for this has a state for each window of the text.
 #[test]
 fn what_takes_long_is_given_up() {
-    let pattern = Pattern::compile("[ab]*a[ab]{500}c").unwrap();
+    let pattern = compile("[ab]*a[ab]{500}c").unwrap();
     assert_eq!(pattern.is_match(&disorder(1000)), Ok(false));
     let error = pattern.is_match(&disorder(100_000)).unwrap_err();
     assert!(error.contains("takes too long"), "{error}");
@@ -148,20 +159,20 @@ fn long_texts_are_searched() {
     for (pattern, found) in
         [(r"\d+", vec!["1", "2"]), (r"\pL\d$", vec!["é2"]), ("y", vec![]), (r"\b1", vec![])]
     {
-        let pattern = Pattern::compile(pattern).unwrap();
+        let pattern = compile(pattern).unwrap();
         assert_eq!(pattern.find_all(&text, usize::MAX).unwrap(), found, "{pattern:?}");
         assert_eq!(pattern.is_match(&text), Ok(!found.is_empty()), "{pattern:?}");
     }
     // Nothing is found between the bytes of a character.
     let text = format!("{}é", "x".repeat(1 << 20));
-    let pattern = Pattern::compile("x*").unwrap();
+    let pattern = compile("x*").unwrap();
     assert_eq!(pattern.find_all(&text, 3).unwrap(), [&"x".repeat(1 << 20), ""]);
 }
 
 /// Each of these matches is found by looking at all that follows.
 #[test]
 fn many_matches_are_given_up() {
-    let pattern = Pattern::compile("a.*b|a").unwrap();
+    let pattern = compile("a.*b|a").unwrap();
     let text = "a".repeat(3_000);
     let error = pattern.find_all(&text, usize::MAX).unwrap_err();
     assert!(error.contains("give it a limit"), "{error}");
