@@ -16,10 +16,11 @@ use crate::node::{self, Call, How, Node, Own};
 
 /// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
 const STEPS: u64 = 32;
-/// What it costs to make a pattern, and more for each byte and for each state of it.
+/// What it costs to make a pattern, and more for each byte of it.
 const MAKING: u64 = 1_000;
 const MAKING_BYTE: u64 = 50;
-const MAKING_STATE: u64 = 8;
+/// How many bytes of what is made cost as much as one part.
+const MADE: u64 = 3;
 
 impl Evaluation<'_> {
     pub(super) fn call<'s>(&'s self, call: &'s Call, scope: Option<&'s Scope<'s>>) -> Outcome<'s> {
@@ -189,10 +190,18 @@ impl Evaluation<'_> {
             return Ok(Rc::clone(made));
         }
         self.budget.charge(MAKING + pattern.len() as u64 * MAKING_BYTE)?;
-        let failed = |error: Refused| discreet(ExecutionError::function_error(name, error.to_string()));
-        let made = Pattern::compile(pattern, regex::MAX_SIZE).map_err(failed)?;
-        // What it stands for may be far more than what it says.
-        self.budget.charge(made.size() as u64 / 32 * MAKING_STATE)?;
+        // What it stands for may be far more than what it says: no more is made than can be paid for.
+        let most = usize::try_from(self.budget.left().saturating_mul(MADE)).unwrap_or(usize::MAX);
+        let most = most.min(regex::MAX_SIZE);
+        let made = Pattern::compile(pattern, most);
+        let took = match &made {
+            Ok(made) => made.size(),
+            Err(Refused::TooLarge) => most,
+            Err(Refused::Illegal(_)) => 0,
+        };
+        self.budget.charge(took as u64 / MADE)?;
+        let failed = |refused: Refused| ExecutionError::function_error(name, refused);
+        let made = made.map_err(|refused| discreet(failed(refused)))?;
         let made = Rc::new(made);
         *self.pattern.borrow_mut() = Some((pattern.to_owned(), Rc::clone(&made)));
         Ok(made)

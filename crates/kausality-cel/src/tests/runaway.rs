@@ -27,7 +27,7 @@ fn refused(environment: &Environment) -> Vec<String> {
         format!("'a'.matches('{}a{}')", "(".repeat(300), "){100}".repeat(300)),
         "'a'.matches('(((a{1000}){1000}){1000})')".to_owned(),
         "'a'.find('(((a{1000}){1000}){1000})') == ''".to_owned(),
-        "'a'.matches('(?i)[a-\\\\x{10FFFF}]')".to_owned(),
+        r"'a'.matches('(?i)[a-\\x{10FFFF}]')".to_owned(),
         format!("'a'.matches('(?i){}')", r"[\\PLb]".repeat(100)),
         format!("'a'.matches('{}')", r"[\\pL\\pN]".repeat(limit / 16)),
         (0..100).map(|nth| format!(r"'x'.matches('\\pL{{20}}{nth}')")).collect::<Vec<_>>().join("||"),
@@ -62,6 +62,12 @@ const STOPPED: &[&str] = &[
     "object.all(a, !oldObject.matches('x(x|y){200}z'))",
     "object.all(a, !oldObject.matches('(x+x+)+' + string(a)))",
     "object.all(a, !'x'.matches('(x{50}){20}' + string(a)))",
+    r"object.exists(a, 'x'.matches('((\\pL{50}){10}' + string(a) + ')'))",
+    r"object.exists(a, 'x'.matches('\\pL{30}' + string(a)))",
+    r"object.exists(a, 'x'.matches('\\pL{5}' + string(a)))",
+    "object.exists(a, 'x'.matches('(a{1000}){1000}' + string(a)))",
+    r"object.exists(a, 'x'.matches('(?i)[a-\\x{10FFFF}]' + string(a)))",
+    r"object.exists(a, 'x'.matches('(?i)\\pL' + string(a)))",
     "object.all(a, object.map(b, object).size() > 0)",
     "object.all(a, '%s%s%s'.format([oldObject, oldObject, oldObject]) != '')",
     "object.all(a, [oldObject].map(b, {'a': b, 'b': b}) != [])",
@@ -147,6 +153,31 @@ fn times() {
     for (time, what) in slowest.iter().rev().take(60) {
         println!("{time:>12.1?} {what}");
     }
+}
+
+/// What cannot be made costs as much as it may have taken, and nothing is made that cannot be paid for.
+#[test]
+fn patterns_are_paid_for() {
+    let known = known();
+    let cost = |pattern: &str, left: u64| {
+        let left = Cell::new(left);
+        let source = format!("'x'.matches('{pattern}' + object.metadata.name) || true");
+        let held =
+            Expression::compile(&source, Environment::conditions()).unwrap().holds_within(&known, &left);
+        (held, left.get())
+    };
+    let (held, left) = cost("a", 400_000);
+    assert_eq!(held, Ok(true));
+    assert!(left > 398_000, "{left}");
+    for large in ["(a{1000}){1000}", r"((\\pL{50}){10})", r"(?i)[a-\\x{10FFFF}]"] {
+        let (held, left) = cost(large, 400_000);
+        assert_eq!(held, Ok(true), "{large}");
+        assert!(left < 140_000, "{large}: {left}");
+        assert_eq!(cost(large, 200_000), (Err(Failure::too_expensive()), 0), "{large}");
+    }
+    // What is no pattern took no more than to read it.
+    let (_, left) = cost("((", 400_000);
+    assert!(left > 398_000, "{left}");
 }
 
 #[test]
