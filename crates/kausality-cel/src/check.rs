@@ -3,6 +3,7 @@
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators};
 
+mod format;
 pub(crate) mod functions;
 
 use crate::environment::Environment;
@@ -98,6 +99,7 @@ impl<'a> Check<'a> {
         if let Some((_, found)) = self.locals.iter().rev().find(|(known, _)| *known == name) {
             return Some(found.clone());
         }
+        let name = absolute(name);
         match self.environment.variable(name) {
             Some((_, found)) => Some(found.clone()),
             None => functions::is_type_name(name).then_some(Type::Kind),
@@ -106,7 +108,7 @@ impl<'a> Check<'a> {
 
     fn field(&mut self, select: &'a SelectExpr) -> Result<Type, Somewhere> {
         // `google.protobuf.Duration` and the like are names of types, if nothing else is of that name.
-        if !select.test && functions::is_type(&select.operand.expr, &select.field) {
+        if functions::type_name(select).is_some() {
             return Ok(Type::Kind);
         }
         let operand = self.infer(&select.operand)?;
@@ -130,7 +132,7 @@ impl<'a> Check<'a> {
             });
         }
         let (name, target) = match &call.target {
-            None => (call.func_name.clone(), None),
+            None => (absolute(&call.func_name).to_owned(), None),
             Some(target) => match qualified(call, |name| self.variable(name).is_some()) {
                 Some(name) if functions::is_known(&name) => (name, None),
                 Some(name) => return Err(undeclared(name.split('.').next().unwrap_or_default()).into()),
@@ -149,6 +151,9 @@ impl<'a> Check<'a> {
                 return Err(Wrong { part: argument.id, message }.into());
             }
             arguments.push(found);
+        }
+        if name == "format" && target.is_some() {
+            self.formatted(call)?;
         }
         self.formatting = outside;
         Ok(functions::result(&name, target.as_ref(), &arguments)?)
@@ -197,9 +202,16 @@ impl<'a> Check<'a> {
 /// The name of a function such as `optional.of`, whose first part is no variable.
 pub(crate) fn qualified(call: &CallExpr, is_variable: impl Fn(&str) -> bool) -> Option<String> {
     match &call.target.as_deref()?.expr {
-        Expr::Ident(name) if !is_variable(name) => Some(format!("{name}.{}", call.func_name)),
+        Expr::Ident(name) if !is_variable(absolute(name)) => {
+            Some(format!("{}.{}", absolute(name), call.func_name))
+        }
         _ => None,
     }
+}
+
+/// A name without the dot before it, which says that it is of no loop: `.object`.
+pub(crate) fn absolute(name: &str) -> &str {
+    name.strip_prefix('.').unwrap_or(name)
 }
 
 fn undeclared(name: &str) -> String {

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use cel::ExecutionError;
-use cel::common::types::{CelBool, CelList, CelMap, CelMapKey, CelOptional};
+use cel::common::types::{CelBool, CelDouble, CelList, CelMap, CelMapKey, CelOptional};
 use cel::common::value::{CowVal, Val};
 
 use crate::budget::Budget;
@@ -215,7 +215,10 @@ impl<'f> Evaluation<'f> {
             return Err(no_overload("{_:_}", [&*value]));
         }
         self.budget.charge_for(&*value)?;
-        CelMapKey::try_from(value)
+        match value.downcast_ref::<CelDouble>().and_then(|number| whole(*number.inner())) {
+            Some(number) => Ok(CelMapKey::from(number)),
+            None => CelMapKey::try_from(value),
+        }
     }
 
     /// A copy of what is borrowed, for which is paid.
@@ -260,6 +263,12 @@ fn is_container(value: &dyn Val) -> bool {
     value.downcast_ref::<CelList>().is_some()
         || value.downcast_ref::<CelMap>().is_some()
         || value.downcast_ref::<CelOptional>().is_some()
+}
+
+/// A number as the key that it is the same as.
+fn whole(number: f64) -> Option<i64> {
+    const MOST: f64 = i64::MAX as f64;
+    (number.fract() == 0.0 && number.abs() < MOST).then_some(number as i64)
 }
 
 fn boolean(value: &dyn Val) -> Option<bool> {

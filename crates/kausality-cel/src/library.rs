@@ -15,6 +15,7 @@
 //! | [`regex`] | Kubernetes | `find` and `findAll` |
 //! | [`semver`] | Kubernetes | versions |
 //! | [`sets`] | cel-go | lists as sets |
+//! | [`standard`] | cel-go | conversions, in place of those of `cel` |
 //! | [`texts`] | cel-go | searches in texts, in place of those of `cel` |
 //! | [`url`] | Kubernetes | parts of URLs |
 //!
@@ -38,6 +39,7 @@ mod quantity;
 pub(crate) mod regex;
 mod semver;
 mod sets;
+pub(crate) mod standard;
 mod texts;
 mod url;
 

@@ -12,6 +12,7 @@ use cel::common::value::Val;
 
 use crate::check::{self, Wrong};
 use crate::environment::{self, Environment};
+use crate::library;
 use crate::library::regex::{self, Pattern, Refused};
 use crate::macros;
 use crate::node::{self, Call, Each, Entry, How, Loop, Node, Operator, Own};
@@ -45,10 +46,8 @@ impl<'a> Lowering<'a> {
             Expr::Literal(literal) => Ok(Node::Constant(constant(literal))),
             Expr::Ident(name) => self.name(name).ok_or_else(unknown),
             Expr::Select(select) => {
-                if let (Expr::Ident(of), false) = (&select.operand.expr, select.test)
-                    && check::functions::is_type(&select.operand.expr, &select.field)
-                {
-                    return type_named(&format!("{of}.{}", select.field)).ok_or_else(unknown);
+                if let Some(name) = check::functions::type_name(select) {
+                    return type_named(&name).ok_or_else(unknown);
                 }
                 let of = Box::new(self.node(&select.operand)?);
                 let field = CelString::from(select.field.clone());
@@ -84,6 +83,7 @@ impl<'a> Lowering<'a> {
         if let Some(out) = self.locals.iter().rev().position(|known| *known == name) {
             return Some(Node::Local(out));
         }
+        let name = check::absolute(name);
         match self.environment.variable(name) {
             Some((name, _)) => {
                 self.variables.insert(name);
@@ -94,7 +94,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn call(&mut self, expression: &'a IdedExpr, call: &'a CallExpr) -> Result<Node, Wrong> {
-        let name = call.func_name.as_str();
+        let name = check::absolute(&call.func_name);
         if call.target.is_none() && name.starts_with(['_', '!', '-', '@']) {
             return self.operator(expression, name, &call.args);
         }
@@ -285,7 +285,7 @@ fn converted(name: &str, arguments: &[IdedExpr]) -> Result<(), Wrong> {
     };
     let Expr::Literal(literal) = &argument.expr else { return Ok(()) };
     let given = vec![literal.to_val()];
-    match environment::functions().find_overload(name, &given) {
+    match library::standard::function(name, &given) {
         Some(function) if function(given).is_err() => {
             Err(wrong(argument, &format!("invalid {name} argument")))
         }

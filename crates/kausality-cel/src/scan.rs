@@ -12,6 +12,9 @@ use crate::fault::Fault;
 /// stack that the parser needs.
 const BRACKET: usize = 3;
 
+/// A macro of two variables only. That of one, which `cel` has under this name, too, is `exists_one`.
+const ALONE: &str = "existsOne";
+
 /// # Errors
 /// If the source is larger than the limits allow: where it is too large.
 pub(crate) fn check(source: &str, limits: Limits) -> Result<(), Fault> {
@@ -23,16 +26,33 @@ pub(crate) fn check(source: &str, limits: Limits) -> Result<(), Fault> {
         );
         return Err(Fault::on("", 0, 0, message));
     }
-    let mut scan = Scan { current: Frame::default(), open: Vec::new(), terms: 0, limits };
+    let mut scan = Scan { current: Frame::default(), open: Vec::new(), terms: 0, limits, closed: None };
     let mut tokens = Tokens { source, at: 0 };
     let mut before = Token::End;
+    let mut alone = false;
     loop {
         let (start, token) = tokens.next();
         let within = scan.take(before, token);
         within.map_err(|what| Fault::at(source, start, what))?;
-        if token == Token::End {
-            return Ok(());
+        let text = source.get(start..tokens.at).unwrap_or_default();
+        match token {
+            Token::End => return Ok(()),
+            Token::Open if alone && text == "(" => scan.current.alone = Some((start, 0)),
+            Token::Separator if text == "," => {
+                if let Some((_, commas)) = &mut scan.current.alone {
+                    *commas += 1;
+                }
+            }
+            _ => {}
         }
+        if let Some(at) = scan.closed.take() {
+            return Err(Fault::at(
+                source,
+                at,
+                format!("undeclared reference to '{ALONE}' (in container '')"),
+            ));
+        }
+        alone = before == Token::Operator && text == ALONE;
         before = token;
     }
 }
@@ -49,6 +69,8 @@ struct Frame {
     inner: usize,
     /// The deepest part before the last separator.
     deepest: usize,
+    /// If it is what [`ALONE`] is given: where that begins, and the commas in it.
+    alone: Option<(usize, usize)>,
 }
 
 impl Frame {
@@ -68,6 +90,8 @@ struct Scan {
     open: Vec<Frame>,
     terms: usize,
     limits: Limits,
+    /// Where an [`ALONE`] of one variable was that has just been closed.
+    closed: Option<usize>,
 }
 
 impl Scan {
@@ -113,7 +137,9 @@ impl Scan {
     /// Ends the innermost bracket, if there is one.
     fn close(&mut self) -> bool {
         let Some(outer) = self.open.pop() else { return false };
-        let depth = mem::replace(&mut self.current, outer).depth() + BRACKET;
+        let closed = mem::replace(&mut self.current, outer);
+        self.closed = closed.alone.filter(|(_, commas)| *commas == 1).map(|(at, _)| at);
+        let depth = closed.depth() + BRACKET;
         self.current.inner = self.current.inner.max(depth);
         true
     }

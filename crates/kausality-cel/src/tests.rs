@@ -50,8 +50,15 @@ fn compile(source: &str) -> Expression {
     Expression::compile(source, Environment::policies()).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
-fn holds(source: &str) -> Result<bool, String> {
+pub(crate) fn holds(source: &str) -> Result<bool, String> {
     compile(source).holds(&known()).map_err(|it| it.to_string())
+}
+
+/// It does not compile, or cannot be evaluated.
+#[track_caller]
+pub(crate) fn fails(source: &str) {
+    let compiled = Expression::compile(source, Environment::policies());
+    assert!(!compiled.is_ok_and(|it| it.holds(&known()).is_ok()), "{source}");
 }
 
 fn fault(source: &str) -> Fault {
@@ -105,6 +112,18 @@ fn nonsense_does_not_compile() {
         ("request.dryRun && 'x'", "expected type 'bool' but found 'string'"),
         ("request.operation.exists(x, true)", "cannot be range of a comprehension"),
         ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
+        ("[1].existsOne(x, x == 1)", "undeclared reference to 'existsOne'"),
+        ("[1].all(a, [a].existsOne (x, f(x, true)))", "undeclared reference to 'existsOne'"),
+        ("'%s'.format([1, 2]) == ''", "too many arguments supplied to string.format (expected 1, got 2)"),
+        ("'%s %s'.format([1]) == ''", "index 1 out of range"),
+        ("'%d'.format(['1']) == ''", "decimal clause can only be used on integers, was given string"),
+        ("'%f'.format([1]) == ''", "fixed-point clause can only be used on doubles, was given int"),
+        ("'%b'.format([[1]]) == ''", "can be formatted as binary, was given list"),
+        ("'%x'.format([{1: 2}]) == ''", "can be formatted as hex, was given map"),
+        ("'%s'.format([[optional.of(1)]]) == ''", "string clause can only be used on"),
+        ("'%q'.format([1]) == ''", "could not parse formatting clause: unrecognized formatting clause \"q\""),
+        ("'%.'.format([1.0]) == ''", "could not find end of precision specifier"),
+        ("'%'.format([1]) == ''", "unexpected end of string"),
     ] {
         let error = fault(source);
         assert!(error.message.contains(why), "{source}: {error}");
@@ -136,9 +155,33 @@ fn faults_have_a_place_and_a_caret() {
             "has(object.spec) && user.name == 'alice'",
             "1:25: undefined field 'name'\n | has(object.spec) && user.name == 'alice'\n | ........................^",
         ),
+        (
+            "'%d'.format(['1']) == ''",
+            "1:14: error during formatting: decimal clause can only be used on integers, was given string\n | '%d'.format(['1']) == ''\n | .............^",
+        ),
         ("user.name == ''", "1:5: undefined field 'name'\n | user.name == ''\n | ....^"),
     ] {
         assert_eq!(fault(source).to_string(), expected, "{source}");
+    }
+}
+
+/// A dot before a name says that it is of no loop.
+#[test]
+fn names_are_resolved() {
+    for source in [
+        ".object.metadata.name == 'web' && .size([1]) == 1 && .optional.of(1).hasValue()",
+        "[1].all(object, object == 1 && .object.metadata.name == 'web')",
+        "type(timestamp(0)) == google.protobuf.Timestamp && type(duration('1s')) == google.protobuf.Duration",
+        "type(timestamp(0)) != .google.protobuf.Duration && type(ip('::1')) == net.IP",
+        "{1.0: 1}[1.0] == 1 && {2.0: 'a'} == dyn({2: 'a'}) && {1: 'a'}[dyn(1.0)] == 'a'",
+        "'%s'.format([[dyn(optional.of(1)).value()]]) == '[1]' && '%d'.format([dyn(1)]) == '1'",
+        "'%s'.format(dyn([1, 2])) == '1'",
+    ] {
+        assert_eq!(holds(source), Ok(true), "{source}");
+    }
+    for source in [".objekt == 1", "google.protobuf == 1", "has(google.protobuf.Timestamp)", "{1.5: 1} == {}"]
+    {
+        fails(source);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which functions and operators there are, for which types, and what comes of them.
 
-use cel::common::ast::{Expr, operators as op};
+use cel::common::ast::{Expr, SelectExpr, operators as op};
+
+use super::absolute;
 
 use crate::library::{self, Kind, Signature};
 use crate::macros;
@@ -17,9 +19,17 @@ pub(crate) fn is_type_name(name: &str) -> bool {
     crate::environment::functions().types().find_type(name).is_some()
 }
 
-/// Whether a field of something is the name of a type.
-pub(crate) fn is_type(of: &Expr, field: &str) -> bool {
-    matches!(of, Expr::Ident(of) if is_type_name(&format!("{of}.{field}")))
+/// The name of a type with dots in it, if this is one.
+pub(crate) fn type_name(select: &SelectExpr) -> Option<String> {
+    fn dotted(select: &SelectExpr) -> Option<String> {
+        let before = match &select.operand.expr {
+            Expr::Ident(name) => absolute(name).to_owned(),
+            Expr::Select(before) => dotted(before)?,
+            _ => return None,
+        };
+        (!select.test).then(|| format!("{before}.{}", select.field))
+    }
+    dotted(select).filter(|name| is_type_name(name))
 }
 
 /// The type of a call.

@@ -12,6 +12,7 @@ use crate::budget;
 use crate::environment;
 use crate::library;
 use crate::library::regex::{self, Pattern, Refused};
+use crate::library::standard;
 use crate::node::{self, Call, How, Node, Own};
 
 /// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
@@ -33,8 +34,8 @@ impl Evaluation<'_> {
         }
         self.budget.charge(self.price(&call.name, &arguments))?;
         let result = match &call.how {
-            How::Member(stub) => self.member(stub, arguments),
-            _ => match environment::functions().find_overload(&call.name, &arguments) {
+            How::Member(stub) => self.member(stub, standard::zoned(&call.name, arguments)),
+            _ => match standard::function(&call.name, &arguments) {
                 Some(function) => function(arguments),
                 None => Err(no_overload(&call.name, arguments.iter().map(|it| &**it as &dyn Val))),
             },

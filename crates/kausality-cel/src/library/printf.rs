@@ -10,7 +10,7 @@ use cel::common::value::Val;
 use super::{Kind, Overload, failed, instead, items, string, text};
 
 mod numbers;
-mod value;
+pub(super) mod value;
 
 /// The digits behind the point where nothing is said of them.
 const PRECISION: usize = 6;

@@ -8,7 +8,7 @@ use cel::common::value::Val;
 use super::numbers;
 
 /// As it is written on its own.
-pub(super) fn top(value: &dyn Val) -> Result<String, String> {
+pub(in crate::library) fn top(value: &dyn Val) -> Result<String, String> {
     Ok(match scalar(value)? {
         Scalar::Double(double) => numbers::shortest(double),
         Scalar::Duration(text) | Scalar::Timestamp(text) | Scalar::Other(text) => text,
