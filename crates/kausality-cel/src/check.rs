@@ -96,10 +96,10 @@ impl<'a> Check<'a> {
     }
 
     fn variable(&self, name: &str) -> Option<Type> {
+        let name = absolute(name);
         if let Some((_, found)) = self.locals.iter().rev().find(|(known, _)| *known == name) {
             return Some(found.clone());
         }
-        let name = absolute(name);
         match self.environment.variable(name) {
             Some((_, found)) => Some(found.clone()),
             None => functions::is_type_name(name).then_some(Type::Kind),
@@ -209,7 +209,7 @@ pub(crate) fn qualified(call: &CallExpr, is_variable: impl Fn(&str) -> bool) -> 
     }
 }
 
-/// A name without the dot before it, which says that it is of no loop: `.object`.
+/// A name without the dot before it, which is nothing where there are no containers: `.object`.
 pub(crate) fn absolute(name: &str) -> &str {
     name.strip_prefix('.').unwrap_or(name)
 }

@@ -80,10 +80,10 @@ impl<'a> Lowering<'a> {
     }
 
     fn name(&mut self, name: &str) -> Option<Node> {
+        let name = check::absolute(name);
         if let Some(out) = self.locals.iter().rev().position(|known| *known == name) {
             return Some(Node::Local(out));
         }
-        let name = check::absolute(name);
         match self.environment.variable(name) {
             Some((name, _)) => {
                 self.variables.insert(name);
