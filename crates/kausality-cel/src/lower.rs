@@ -26,7 +26,7 @@ pub(crate) fn lower(
     environment: &Environment,
 ) -> Result<(Node, BTreeSet<&'static str>), Wrong> {
     let (locals, variables) = (Vec::new(), BTreeSet::new());
-    let mut lowering = Lowering { environment, locals, variables, patterns: regex::MAX_SIZE };
+    let mut lowering = Lowering { environment, locals, variables, patterns: regex::MAX_WRITTEN };
     Ok((lowering.node(expression)?, lowering.variables))
 }
 
@@ -248,7 +248,7 @@ impl<'a> Lowering<'a> {
                 self.patterns -= pattern.size();
                 Ok(Some(pattern))
             }
-            Err(Refused::TooLarge) if self.patterns < regex::MAX_SIZE => {
+            Err(Refused::TooLarge) if self.patterns < regex::MAX_WRITTEN => {
                 Err(wrong(argument, "illegal regex: with those before it, it is too large"))
             }
             Err(refused) => Err(wrong(argument, &refused.to_string())),

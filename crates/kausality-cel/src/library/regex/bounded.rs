@@ -6,6 +6,7 @@
 //! It gives up when that turns out to be otherwise, and then the search is an error.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use regex_automata::hybrid::{dfa, regex as lazy};
 use regex_automata::meta::{self, Regex};
@@ -15,6 +16,8 @@ use regex_automata::{Input, MatchError};
 
 /// The most memory that a compiled expression may take, and again what it may take to be matched.
 pub(crate) const MAX_SIZE: usize = 1 << 20;
+/// The same for all that are written in one expression of CEL: enough for `.{1,1000}`.
+pub(crate) const MAX_WRITTEN: usize = 5 << 18;
 /// The longest expression.
 const MAX_PATTERN: usize = 16 << 10;
 /// The deepest expression.
@@ -38,6 +41,8 @@ pub(crate) struct Pattern {
     translated: String,
     states: usize,
     size: usize,
+    /// For where it would take too many steps: made when it is first needed.
+    lazy: OnceLock<Option<lazy::Regex>>,
 }
 
 /// Why there is no pattern.
@@ -70,7 +75,7 @@ impl Pattern {
         }
         let (translated, weight) = super::syntax::translated(pattern).map_err(Refused::Illegal)?;
         // Nothing below is begun unless it may take something, and all of it ends where that is used up.
-        let left = most.min(MAX_SIZE).checked_sub(weight).ok_or(Refused::TooLarge)?;
+        let left = most.checked_sub(weight).ok_or(Refused::TooLarge)?;
         let parsed = syntax::parse_with(&translated, &syntax::Config::new().nest_limit(MAX_NESTING));
         // The last line says what is wrong, those before it draw where in the translation.
         let illegal = |error: String| {
@@ -91,7 +96,8 @@ impl Pattern {
         if took > left {
             return Err(Refused::TooLarge);
         }
-        Ok(Self { regex, states: nfa.states().len(), size: weight + took, translated })
+        let (states, size) = (nfa.states().len(), weight + took);
+        Ok(Self { regex, translated, states, size, lazy: OnceLock::new() })
     }
 
     /// The memory that it takes, and what it took to make it.
@@ -147,7 +153,7 @@ impl Pattern {
         }
         let too_costly =
             || format!("it takes too long to search {} bytes for the regular expression", text.len());
-        let lazy = self.lazy().ok_or_else(too_costly)?;
+        let lazy = self.lazy.get_or_init(|| self.lazily()).as_ref().ok_or_else(too_costly)?;
         let mut cache = lazy.create_cache();
         let mut searcher = Searcher::new(Input::new(text));
         gathered(text, limit, || {
@@ -157,13 +163,13 @@ impl Pattern {
         })
     }
 
-    fn lazy(&self) -> Option<lazy::Regex> {
+    fn lazily(&self) -> Option<lazy::Regex> {
         let bounds = dfa::Config::new()
             .cache_capacity(MAX_SIZE)
             .minimum_cache_clear_count(Some(RESTARTS))
             .minimum_bytes_per_state(Some(BYTES_PER_STATE));
         let mut builder = lazy::Regex::builder();
-        builder.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).thompson(size(MAX_SIZE)).dfa(bounds);
+        builder.syntax(syntax::Config::new().nest_limit(MAX_NESTING)).thompson(size(MAX_WRITTEN)).dfa(bounds);
         builder.build(&self.translated).ok()
     }
 }
