@@ -157,9 +157,9 @@ pub struct FieldChange {
 pub struct DriftStatus {
     /// In a word.
     pub state: DriftState,
-    /// How often it was seen.
+    /// How often it was seen since then.
     pub count: u64,
-    /// When it was first seen.
+    /// When it was first seen. What occurs again after it was over, or under another intent of its parent, begins anew.
     pub first_seen: Timestamp,
     /// When it was last seen, as far as has been written.
     pub last_seen: Timestamp,

@@ -12,7 +12,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -20,8 +20,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use kausality_api::{
     GROUP,
     approval::Approval,
-    drift::{Drift as Entry, DriftState, DriftStep, MAX_OPEN, plural},
-    report::RequestContext,
+    drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
 };
 use kausality_core::{Decision, Drift, ledger};
 use kube::{
@@ -29,15 +28,20 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     core::{ApiResource, DynamicObject},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{clock::Clock, kinds::Kinds};
 
+mod ground;
 pub mod keep;
+mod patch;
 mod shelf;
+mod tab;
 
+use ground::Ground;
 use shelf::{Key, Shelf};
+use tab::{Sighting, Tab};
 
 /// How long an answer waits for its entry.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,55 +72,6 @@ pub(crate) struct Ledger {
     tabs: Mutex<BTreeMap<Key, Arc<Tab>>>,
 }
 
-/// One drift, as far as this replica has seen it.
-#[derive(Default)]
-struct Tab {
-    /// Held by whoever writes: all others wait for the outcome.
-    writing: tokio::sync::Mutex<()>,
-    notes: Mutex<Notes>,
-}
-
-#[derive(Clone, Default)]
-struct Notes {
-    /// Whether it is entered, as far as this replica knows, and at which version it wrote that.
-    entered: Option<u64>,
-    /// What has been seen since the last write: how often, when last, and what became of it.
-    unwritten: u64,
-    last: Option<Sighting>,
-    /// Not to be counted before then.
-    rest_until: Option<Instant>,
-    /// Not to be entered before then, since that has just failed.
-    failed_until: Option<Instant>,
-}
-
-/// A drift, as it was last seen.
-#[derive(Clone)]
-struct Sighting {
-    at: Timestamp,
-    state: DriftState,
-    explanation: Vec<DriftStep>,
-    request: RequestContext,
-}
-
-impl Notes {
-    /// It has been seen once more.
-    fn see(&mut self, sighting: Sighting) {
-        self.unwritten += 1;
-        self.last = Some(sighting);
-    }
-
-    /// So many sightings need not be written any more.
-    fn settle(&mut self, count: u64) {
-        self.unwritten = self.unwritten.saturating_sub(count);
-    }
-}
-
-impl Tab {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What became of an attempt to enter a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entered {
@@ -124,6 +79,8 @@ pub(crate) enum Entered {
     Yes,
     /// There are too many in its namespace.
     Full,
+    /// It has been written so often that it is written later.
+    Later,
     /// It could not be written; the next sighting tries again.
     No,
     /// Nobody keeps a ledger here.
@@ -166,13 +123,14 @@ impl Ledger {
         }
         let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
         let Some(tab) = self.tab(&key) else { return Entered::Full };
+        let ground = Ground::of(drift);
         let sighting = Sighting {
             at: moment(&self.clock),
             state: ledger::state(&decision.resolution),
             explanation: decision.explanation.recorded(),
             request: drift.report.spec.request.clone(),
         };
-        if self.is_entered(&key, &tab) {
+        if self.is_entered(&key, &tab, ground) {
             tab.notes().see(sighting);
             return Entered::Yes;
         }
@@ -180,19 +138,17 @@ impl Ledger {
         let entering = async {
             let _writing = tab.writing.lock().await;
             // Whoever wrote before has perhaps done it.
-            if self.is_entered(&key, &tab) {
+            if self.is_entered(&key, &tab, ground) {
                 tab.notes().see(sighting);
-                return Ok(true);
+                return Ok(Entered::Yes);
             }
             if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
-                return Ok(false);
+                return Ok(Entered::No);
             }
             self.write_first(&key, &tab, drift, decision, sighting).await
         };
         match timeout_at(until, entering).await {
-            Ok(Ok(true)) => Entered::Yes,
-            Ok(Ok(false)) if self.shelf.open_in(&key.0) >= MAX_OPEN => Entered::Full,
-            Ok(Ok(false)) => Entered::No,
+            Ok(Ok(entered)) => entered,
             Ok(Err(error)) => {
                 tracing::warn!(drift = key.1, %error, "a drift could not be entered into the ledger");
                 tab.notes().failed_until = Some(Instant::now() + AGAIN);
@@ -242,14 +198,14 @@ impl Ledger {
         true
     }
 
-    /// Whether a drift is entered and open, as far as can be known without asking.
-    fn is_entered(&self, key: &Key, tab: &Tab) -> bool {
+    /// Whether a drift is entered and open, as far as can be known without asking, on the ground on which it is seen.
+    fn is_entered(&self, key: &Key, tab: &Tab, seen: Ground) -> bool {
         let written = tab.notes().entered;
         match (self.shelf.get(key), written) {
             // What the watch shows may be older than what was written from here.
-            (Some(stored), Some(version)) if stored.version <= version => true,
-            (Some(stored), _) => stored.state.is_open(),
-            (None, Some(_)) => !self.shelf.has_lost(key),
+            (Some(stored), Some((version, ground))) if stored.version <= version => ground.covers(seen),
+            (Some(stored), _) => stored.state.is_open() && stored.ground.covers(seen),
+            (None, Some((_, ground))) => !self.shelf.has_lost(key) && ground.covers(seen),
             (None, None) => false,
         }
     }
@@ -266,7 +222,7 @@ impl Ledger {
         (tabs.len() < MAX_TABS).then(|| tabs.entry(key.clone()).or_default().clone())
     }
 
-    /// Creates an entry, or opens it again.
+    /// Creates an entry, opens it again, or writes what it rests on now.
     async fn write_first(
         &self,
         key: &Key,
@@ -274,29 +230,37 @@ impl Ledger {
         drift: &Drift,
         decision: &Decision,
         sighting: Sighting,
-    ) -> Result<bool, kube::Error> {
-        if self.shelf.get(key).is_none() {
+    ) -> Result<Entered, kube::Error> {
+        let (ground, at) = (Ground::of(drift), sighting.at);
+        let spent = tab.notes().spent_until();
+        if spent.is_none() && self.shelf.get(key).is_none() {
             if self.shelf.open_in(&key.0) >= MAX_OPEN {
-                return Ok(false);
+                return Ok(Entered::Full);
             }
-            let entry = ledger::entry(drift, decision, sighting.at);
-            match self.create(key, &entry).await {
+            match self.create(key, &ledger::entry(drift, decision, at)).await {
                 Ok(version) => {
                     self.shelf.found(key);
-                    *tab.notes() = Notes {
-                        entered: Some(version),
-                        rest_until: Some(Instant::now() + BETWEEN),
-                        ..Notes::default()
-                    };
-                    return Ok(true);
+                    let mut notes = tab.notes();
+                    notes.clear();
+                    notes.entered = Some((version, ground));
+                    notes.wrote(BETWEEN);
+                    return Ok(Entered::Yes);
                 }
                 // Another replica was quicker, or it is there since long ago.
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(error),
             }
         }
-        tab.notes().see(sighting);
-        self.count(key, tab, false).await
+        {
+            let mut notes = tab.notes();
+            notes.begin(ground, || ledger::entry(drift, decision, at));
+            notes.see(sighting);
+            if let Some(spent) = spent {
+                notes.rest_until = Some(spent);
+                return Ok(Entered::Later);
+            }
+        }
+        Ok(if self.count(key, tab, false).await? { Entered::Yes } else { Entered::No })
     }
 
     async fn create(&self, key: &Key, entry: &Entry) -> Result<u64, kube::Error> {
@@ -311,7 +275,7 @@ impl Ledger {
         let api = api(&self.client, key);
         let Some(object) = api.get_opt(&key.1).await? else {
             // It was cleaned up. The next sighting enters it anew.
-            *tab.notes() = Notes::default();
+            tab.notes().clear();
             return Ok(false);
         };
         let version = version(&object);
@@ -322,24 +286,41 @@ impl Ledger {
             return Ok(true);
         };
         let Some(last) = &notes.last else { return Ok(true) };
+        let ground = Ground::of_entry(&entry.spec);
+        // Unless somebody has seen a later one meanwhile.
+        let is_another = (notes.fresh.as_ref())
+            .is_some_and(|fresh| !ground.covers(fresh.ground) && last.at >= entry.status.last_seen);
         let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
         let reopens = closed.is_some_and(|closed| last.at > closed.at);
-        if closed.is_some() && !reopens {
+        let begins = is_another || reopens;
+        if closed.is_some() && !begins {
             // What was seen before it was over is of no interest any more, and must not be looked at for ever.
             tab.notes().settle(notes.unwritten);
             return Ok(true);
         }
-        let waited = moment(&self.clock).duration_since(entry.status.counted_at);
+        let now = moment(&self.clock);
+        let waited = now.duration_since(entry.status.counted_at);
         let left = SignedDuration::try_from(BETWEEN).unwrap_or_default().saturating_sub(waited);
-        if !reopens && !at_once && left.is_positive() {
+        if !begins && !at_once && left.is_positive() {
             // Another replica has counted a moment ago.
             let mut notes = tab.notes();
-            notes.entered = Some(version);
+            notes.entered = Some((version, ground));
+            notes.fresh = None;
             notes.rest_until = Some(Instant::now() + left.unsigned_abs());
             return Ok(true);
         }
-        let patch = patch(&entry, notes.unwritten, last, moment(&self.clock), reopens);
-        let written = match api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await {
+        let (ground, written) = match notes.fresh.as_ref().filter(|_| begins) {
+            Some(fresh) => {
+                let patch = serde_json::from_value(patch::renewed(&object, fresh, last, now));
+                let patch = Patch::Json::<()>(patch.map_err(kube::Error::SerdeError)?);
+                (fresh.ground, api.patch(&key.1, &parameters(), &patch).await)
+            }
+            None => {
+                let patch = Patch::Merge(patch::counted(&entry, notes.unwritten, last, now, reopens));
+                (ground, api.patch(&key.1, &parameters(), &patch).await)
+            }
+        };
+        let written = match written {
             Ok(written) => written,
             // Somebody else has written meanwhile: next time.
             Err(kube::Error::Api(status)) if status.code == 409 => return Ok(false),
@@ -347,8 +328,8 @@ impl Ledger {
         };
         let mut now = tab.notes();
         now.settle(notes.unwritten);
-        now.entered = Some(crate::ledger::version(&written));
-        now.rest_until = Some(Instant::now() + BETWEEN);
+        now.entered = Some((crate::ledger::version(&written), ground));
+        now.wrote(BETWEEN);
         Ok(true)
     }
 
@@ -356,16 +337,8 @@ impl Ledger {
         let due: Vec<(Key, Arc<Tab>)> = {
             let mut tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
             // What has been written and not seen since is known from the watch.
-            tabs.retain(|_, tab| {
-                let notes = tab.notes();
-                let rests = notes.rest_until.is_some_and(|until| until > Instant::now());
-                notes.unwritten > 0 || rests || Arc::strong_count(tab) > 1
-            });
-            let is_due = |tab: &Tab| {
-                let notes = tab.notes();
-                notes.unwritten > 0
-                    && (at_once || notes.rest_until.is_none_or(|until| until <= Instant::now()))
-            };
+            tabs.retain(|_, tab| tab.notes().is_needed() || Arc::strong_count(tab) > 1);
+            let is_due = |tab: &Tab| tab.notes().is_due(at_once);
             tabs.iter().filter(|(_, tab)| is_due(tab)).map(|(key, tab)| (key.clone(), tab.clone())).collect()
         };
         for (key, tab) in due {
@@ -390,31 +363,6 @@ fn entry(object: &DynamicObject) -> Result<Entry, serde_json::Error> {
         fields.insert("kind".to_owned(), resource(plural(namespace)).kind.into());
     }
     serde_json::from_value(value)
-}
-
-/// What changes in an entry that has been seen again.
-fn patch(entry: &Entry, unwritten: u64, last: &Sighting, now: Timestamp, reopens: bool) -> Value {
-    let mut patch = json!({
-        "metadata": {"resourceVersion": entry.metadata.resource_version},
-        "status": {
-            "count": entry.status.count.saturating_add(unwritten),
-            "lastSeen": last.at.max(entry.status.last_seen),
-            "countedAt": now,
-        },
-    });
-    // Another replica may have written what became of it later.
-    if reopens || last.at >= entry.status.last_seen {
-        patch["status"]["state"] = json!(last.state);
-        patch["status"]["explanation"] = json!(last.explanation);
-    }
-    if reopens {
-        // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
-        patch["spec"] = json!({"request": last.request});
-        for field in ["resolution", "decision", "deliveries"] {
-            patch["status"][field] = Value::Null;
-        }
-    }
-    patch
 }
 
 /// How entries are written.

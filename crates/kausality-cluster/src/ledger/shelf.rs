@@ -13,7 +13,7 @@ use std::{
 use kausality_api::{GROUP, drift::DriftState};
 use kube::{Api, Client, core::DynamicObject};
 
-use super::{resource, version};
+use super::{ground::Ground, resource, version};
 use crate::{
     feed::{Mirror, feed},
     kinds::{Kinds, UnknownKind},
@@ -34,6 +34,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Stored {
     pub state: DriftState,
     pub version: u64,
+    pub ground: Ground,
 }
 
 /// All entries, in brief.
@@ -152,7 +153,7 @@ pub(super) fn key(object: &DynamicObject) -> Key {
 fn brief(object: &DynamicObject) -> (Key, Stored) {
     let state = object.data.pointer("/status/state").cloned().unwrap_or_default();
     let state = serde_json::from_value(state).unwrap_or(DriftState::Blocked);
-    (key(object), Stored { state, version: version(object) })
+    (key(object), Stored { state, version: version(object), ground: Ground::of_object(object) })
 }
 
 impl Mirror for Side {

@@ -10,6 +10,7 @@ use kausality_core::{
     intent::IntentHash,
 };
 use kube::client::Body;
+use serde_json::Value;
 
 use super::*;
 
@@ -37,18 +38,30 @@ impl Fake {
             (&Method::GET, _) if path == "/api" || path == "/apis" => (200, self.discovery(path)),
             (&Method::POST, Some(_)) => {
                 let name = body["metadata"]["name"].as_str().unwrap().to_owned();
-                (201, self.store(name, body))
+                if self.entries.contains_key(&name) { failure(409) } else { (201, self.store(name, body)) }
             }
             (&Method::GET, Some(name)) if !name.is_empty() => {
                 self.reads += 1;
                 self.entries.get(&name).map_or_else(|| failure(404), |entry| (200, entry.clone()))
             }
             (&Method::PATCH, Some(name)) => {
-                let mut entry = self.entries.remove(&name).unwrap();
-                for (field, value) in body["status"].as_object().unwrap() {
-                    entry["status"][field] = value.clone();
+                let mut entry = self.entries[&name].clone();
+                match &body {
+                    Value::Array(operations) => {
+                        for operation in operations {
+                            let (place, field) =
+                                operation["path"].as_str().unwrap().rsplit_once('/').unwrap();
+                            entry.pointer_mut(place).unwrap()[field] = operation["value"].clone();
+                        }
+                    }
+                    body => merge(&mut entry, body),
                 }
-                (200, self.store(name, entry))
+                match entry["metadata"]["resourceVersion"]
+                    == self.entries[&name]["metadata"]["resourceVersion"]
+                {
+                    true => (200, self.store(name, entry)),
+                    false => failure(409),
+                }
             }
             // A watch that ends at once is asked for again and again; on none of them happens anything.
             (&Method::GET, None) if query.contains("watch=true") => (200, Value::Null),
@@ -84,8 +97,22 @@ impl Fake {
     }
 }
 
+fn merge(into: &mut Value, patch: &Value) {
+    for (field, value) in patch.as_object().unwrap() {
+        match value {
+            Value::Null => drop(into.as_object_mut().unwrap().remove(field)),
+            Value::Object(_) if into[field].is_object() => merge(&mut into[field], value),
+            value => into[field] = value.clone(),
+        }
+    }
+}
+
 fn failure(code: u16) -> (u16, Value) {
-    let reason = if code == 404 { "NotFound" } else { "Forbidden" };
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        _ => "Forbidden",
+    };
     (
         code,
         json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}),
@@ -149,6 +176,19 @@ fn decision(resolution: Resolution, rule: Rule, finding: &str) -> Decision {
     Decision { resolution, explanation, ..Decision::allow(Class::Update) }
 }
 
+/// The same drift under another intent of its parent, which has this generation.
+fn drift_under(intent: u64, generation: Option<i64>) -> Drift {
+    let mut drift = drift();
+    drift.parent_intent = IntentHash::parse(&format!("{intent:016x}")).unwrap();
+    drift.report.spec.parent.generation = generation;
+    drift
+}
+
+async fn see_it(ledger: &Ledger, drift: &Drift) -> Entered {
+    let blocked = decision(Resolution::Blocked, Rule::Mode, "enforce");
+    ledger.enter(drift, &blocked, Instant::now() + Duration::from_secs(8)).await
+}
+
 async fn see(ledger: &Ledger) -> Entered {
     see_as(ledger, &decision(Resolution::Blocked, Rule::Mode, "enforce")).await
 }
@@ -181,6 +221,85 @@ async fn what_was_seen_of_a_drift_before_it_was_over_is_not_read_for_ever() {
     assert_eq!(reads(10).await, 1, "what has been seen since is to be counted, and turns out to be over");
     assert_eq!(reads(120).await, 0);
     assert_eq!(fake.lock().unwrap().entries["d"]["status"]["count"], 1);
+}
+
+/// What rests on another parent, intent or child is written whole, be the entry over or not: the leader closes by these facts.
+#[tokio::test(start_paused = true)]
+async fn the_same_drift_on_another_ground_is_entered_anew() {
+    let mut parent_recreated = drift_under(0, Some(1));
+    parent_recreated.report.spec.parent.uid = Some("parent-2".to_owned());
+    let mut child_recreated = drift_under(0, Some(1));
+    child_recreated.report.spec.child.uid = Some("child-2".to_owned());
+    for again in [drift_under(1, Some(2)), drift_under(1, None), parent_recreated, child_recreated] {
+        for is_over in [true, false] {
+            let (ledger, fake) = kept(Fake::default());
+            let mut first = drift_under(0, Some(1));
+            first.report.spec.parent.uid = Some("parent-1".to_owned());
+            first.report.spec.child.uid = Some("child-1".to_owned());
+            first.report.spec.new_object = json!({"spec": {"gone": true}});
+            assert_eq!(see_it(&ledger, &first).await, Entered::Yes);
+            fake.lock().unwrap().entries.get_mut("d").unwrap()["status"]["deliveries"] =
+                json!([{"endpoint": "a", "detected": "1970-01-01T00:00:00Z"}]);
+            if is_over {
+                close(&fake);
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+
+            let mut again = again.clone();
+            let report = &mut again.report.spec;
+            report.parent.uid.get_or_insert("parent-1".to_owned());
+            report.child.uid.get_or_insert("child-1".to_owned());
+            (report.request.uid, report.new_object) = ("2".to_owned(), json!({"spec": {"here": true}}));
+            assert_eq!(see_it(&ledger, &again).await, Entered::Yes);
+            let entry: Entry = serde_json::from_value(fake.lock().unwrap().entries["d"].clone()).unwrap();
+            let blocked = decision(Resolution::Blocked, Rule::Mode, "enforce");
+            let five = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(5);
+            let mut expected = ledger::entry(&again, &blocked, five.round(Unit::Second).unwrap());
+            expected.metadata.resource_version = entry.metadata.resource_version.clone();
+            for at in [
+                &mut expected.status.first_seen,
+                &mut expected.status.last_seen,
+                &mut expected.status.counted_at,
+            ] {
+                *at = entry.status.first_seen;
+            }
+            assert!(entry.status.first_seen >= five, "{}", entry.status.first_seen);
+            assert_eq!(entry, expected);
+
+            // It is known from here on.
+            let before = fake.lock().unwrap().version;
+            assert_eq!(see_it(&ledger, &again).await, Entered::Yes);
+            assert_eq!(fake.lock().unwrap().version, before);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_late_watch_takes_for_a_drift_does_not_bring_the_past_back() {
+    let (ledger, fake) = kept(Fake::default());
+    for (intent, generation) in [(0, 1), (1, 2), (0, 1)] {
+        assert_eq!(see_it(&ledger, &drift_under(intent, Some(generation))).await, Entered::Yes);
+    }
+    tokio::time::sleep(BETWEEN + 2 * TICK).await;
+    let entry = fake.lock().unwrap().entries["d"].clone();
+    assert_eq!(entry["spec"]["parentIntent"], "0000000000000001");
+    assert_eq!(entry["status"]["count"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_occurs_anew_again_and_again_is_written_three_times_a_minute() {
+    let (ledger, fake) = kept(Fake::default());
+    for nth in 0..1180 {
+        let entered = see_it(&ledger, &drift_under(nth, None)).await;
+        assert_eq!(entered, if nth < 3 { Entered::Yes } else { Entered::Later }, "{nth}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(fake.lock().unwrap().version, 3);
+    assert_eq!(fake.lock().unwrap().reads, 2);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let fake = fake.lock().unwrap();
+    assert_eq!((fake.version, fake.reads), (4, 3), "the last one is not lost");
+    assert_eq!(fake.entries["d"]["spec"]["parentIntent"], format!("{:016x}", 1179));
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +377,7 @@ fn a_sighting_explains_nothing_that_became_of_it_later() {
             explanation: logged.explanation.recorded(),
             request: drift().report.spec.request,
         };
-        let patch = patch(&entry, 1, &sighting, at(60), reopens);
+        let patch = patch::counted(&entry, 1, &sighting, at(60), reopens);
         (patch["status"]["state"].clone(), patch["status"]["explanation"][0]["finding"].clone())
     };
     assert_eq!(written(9, false), (Value::Null, Value::Null));

@@ -1,0 +1,60 @@
+//! What is written when an entry has been seen again.
+
+use jiff::Timestamp;
+use kausality_api::drift::{Drift as Entry, PARENT_UID};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::tab::{Fresh, Sighting};
+
+/// What changes in an entry that has been seen again.
+pub(super) fn counted(
+    entry: &Entry,
+    unwritten: u64,
+    last: &Sighting,
+    now: Timestamp,
+    reopens: bool,
+) -> Value {
+    let mut patch = json!({
+        "metadata": {"resourceVersion": entry.metadata.resource_version},
+        "status": {
+            "count": entry.status.count.saturating_add(unwritten),
+            "lastSeen": last.at.max(entry.status.last_seen),
+            "countedAt": now,
+        },
+    });
+    // Another replica may have written what became of it later.
+    if reopens || last.at >= entry.status.last_seen {
+        patch["status"]["state"] = json!(last.state);
+        patch["status"]["explanation"] = json!(last.explanation);
+    }
+    if reopens {
+        // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
+        patch["spec"] = json!({"request": last.request});
+        patch["status"]["count"] = json!(unwritten);
+        patch["status"]["firstSeen"] = json!(last.at);
+        for field in ["resolution", "decision", "deliveries"] {
+            patch["status"][field] = Value::Null;
+        }
+    }
+    patch
+}
+
+/// What becomes of an entry when its drift occurs anew, as the operations of a JSON patch: a merge would leave fields of
+/// the old objects behind.
+pub(super) fn renewed(object: &DynamicObject, fresh: &Fresh, last: &Sighting, now: Timestamp) -> Value {
+    let Entry { metadata, spec, status, .. } = &*fresh.entry;
+    let mut labels = object.metadata.labels.clone().unwrap_or_default();
+    labels.remove(PARENT_UID);
+    labels.extend(metadata.labels.clone());
+    let mut status = status.clone();
+    (status.state, status.explanation) = (last.state, last.explanation.clone());
+    (status.count, status.last_seen, status.counted_at) = (fresh.count, last.at, now);
+    let replace = |path: &str, value: Value| json!({"op": "add", "path": path, "value": value});
+    json!([
+        replace("/metadata/resourceVersion", json!(object.metadata.resource_version)),
+        replace("/metadata/labels", json!(labels)),
+        replace("/spec", json!(spec)),
+        replace("/status", json!(status)),
+    ])
+}
