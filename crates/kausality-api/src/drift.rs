@@ -32,6 +32,9 @@ pub const MAX_OBJECTS: usize = 128 * 1024;
 /// How many open entries a namespace holds.
 pub const MAX_OPEN: usize = 500;
 
+/// How many of them are about one child: one whose drift is another each time must not take the place of all others.
+pub const MAX_OPEN_OF_CHILD: usize = 20;
+
 /// How many entries that are over a namespace holds, whatever their age.
 pub const MAX_RESOLVED: usize = 500;
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::approval::ApprovalMode;
 
@@ -254,6 +255,16 @@ pub struct Matching {
     /// Only these fields, and what lies below them, change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+}
+
+impl PolicyRule {
+    /// Names a rule within its policy while what it is about stays as it is, whatever its place, its reason and its expiry.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let rule = Self { reason: None, expiry: None, dry_run: false, ..self.clone() };
+        let text = serde_json::to_vec(&rule).unwrap_or_default();
+        Sha256::digest(&text).iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 fn drifts() -> Vec<RuleCause> {

@@ -77,6 +77,9 @@ pub struct ApprovalPolicyStatus {
 pub struct RuleStatus {
     /// Its place in the policy.
     pub rule: u64,
+    /// What it is about, as [a digest](crate::exception::PolicyRule::mark): its count follows it to another place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
     /// How often it has matched.
     pub matches: u64,
     /// When it last did, as far as has been written.

@@ -18,7 +18,6 @@ use crate::{
     cluster::{Cluster, api},
     index::Sight,
     kinds::{Kind, UnknownKind},
-    ledger::Entered,
     pending::{Annotations, Proof, Until, Waiting},
 };
 
@@ -295,13 +294,12 @@ impl Cluster {
 
     /// Enters a drift into the ledger. Whether that succeeds changes nothing in the answer.
     pub(crate) async fn enter(&self, drift: &Drift, decision: &Decision, until: Instant) {
-        if self.ledger.enter(drift, decision, until).await == Entered::Full {
-            tracing::warn!(
-                drift = drift.id(),
-                namespace = drift.report.spec.child.namespace,
-                "the ledger is full: so many drifts of a namespace wait for somebody that no more are entered"
-            );
-        }
+        self.ledger.enter(drift, decision, until).await;
+    }
+
+    /// How many drifts were not entered into the ledger, by what was full: `child`, `namespace` or `replica`.
+    pub fn not_entered(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.ledger.refused.counts()
     }
 
     fn announce(&self, drift: &Drift, decision: &Decision) {

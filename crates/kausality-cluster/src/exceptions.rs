@@ -12,7 +12,7 @@ use std::{
 
 use kausality_api::{
     GROUP,
-    exception::{ApprovalPolicy, PolicyKind},
+    exception::{ApprovalPolicy, PolicyKind, PolicyRule},
     status::ApprovalPolicyStatus,
 };
 use kausality_core::{
@@ -30,7 +30,7 @@ use tokio::{sync::Notify, time::Instant};
 use crate::{
     cluster::{Cluster, api},
     feed::{Mirror, feed},
-    kinds::{Kind, UnknownKind},
+    kinds::{Kind, Kinds, UnknownKind},
     policies::served,
     pulse::{Health, Pulse},
 };
@@ -87,6 +87,8 @@ pub(crate) struct Held {
     compiled: Result<Compiled, Vec<PolicyFault>>,
     /// The policy, where it can be read at all.
     policy: Option<ApprovalPolicy>,
+    /// What names each of its rules while it stays as it is.
+    marks: Vec<String>,
     /// What holds of one that is not valid: the rules that deny.
     denying: Option<Compiled>,
     status: ApprovalPolicyStatus,
@@ -121,9 +123,19 @@ impl Source {
     /// Counts the rules that matched.
     pub(crate) fn note(&self, decision: &Decision, now: jiff::Timestamp) {
         for ruled in decision.matched() {
+            let Some(held) = self.named(&ruled.policy) else { continue };
+            let Some(mark) = held.marks.get(ruled.rule) else { continue };
             let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
-            sightings.entry(ruled.policy.clone()).or_default().add(ruled.rule, now);
+            sightings.entry(ruled.policy.clone()).or_default().add(mark, now);
         }
+    }
+
+    /// The policy of a reference: `Kind/name` or `Kind/namespace/name`.
+    fn named(&self, reference: &str) -> Option<Arc<Held>> {
+        let (kind, name) = reference.split_once('/')?;
+        let kind = KINDS.into_iter().find(|it| it.as_str() == kind)?;
+        let key = if name.contains('/') { name.to_owned() } else { format!("/{name}") };
+        self.shelf(kind).pages().known.get(&key).cloned()
     }
 
     fn held(&self) -> Vec<Arc<Held>> {
@@ -192,7 +204,9 @@ impl Book<'_> {
             }
         };
         let status = object.data.get("status").cloned().unwrap_or_default();
+        let rules = policy.iter().flat_map(|policy| &policy.spec.rules);
         Arc::new(Held {
+            marks: rules.map(PolicyRule::mark).collect(),
             kind: self.kind,
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
@@ -281,7 +295,7 @@ async fn tell(cluster: &Cluster) {
                 let sightings = source.sightings.lock().unwrap_or_else(PoisonError::into_inner);
                 sightings.get(&reference).filter(|_| counting).cloned().unwrap_or_default()
             };
-            let unserved = unserved(cluster, &held).await;
+            let unserved = unserved(&cluster.kinds, held.policy.as_ref()).await;
             let Some(status) = status::next(&held, &seen, &unserved, cluster.clock.now()) else { continue };
             status::announce(&cluster.events, &held, &status);
             if write(cluster, &held, &status).await {
@@ -297,16 +311,16 @@ async fn tell(cluster: &Cluster) {
 }
 
 /// The kinds that rules name, and the cluster does not serve.
-async fn unserved(cluster: &Cluster, held: &Held) -> Vec<String> {
+async fn unserved(kinds: &Kinds, policy: Option<&ApprovalPolicy>) -> Vec<String> {
     let mut missing = Vec::new();
-    let rules = held.policy.iter().flat_map(|policy| &policy.spec.rules);
-    for (place, rule) in rules.enumerate() {
-        if rule.kind.contains('*') || rule.api_version.contains('*') {
-            continue;
-        }
-        if let Err(UnknownKind::NotServed(_)) = cluster.kinds.of_kind(&rule.api_version, &rule.kind).await {
-            missing
-                .push(format!("spec.rules[{place}]: {} {} is not served here", rule.api_version, rule.kind));
+    for (place, rule) in policy.iter().flat_map(|policy| &policy.spec.rules).enumerate() {
+        let (api_version, kind) = (rule.api_version.as_str(), rule.kind.as_str());
+        let found = match api_version.contains('*') || kind.contains('*') {
+            true => kinds.like(api_version, kind).await,
+            false => kinds.of_kind(api_version, kind).await,
+        };
+        if let Err(UnknownKind::NotServed(_)) = found {
+            missing.push(format!("spec.rules[{place}]: {api_version} {kind} is not served here"));
         }
     }
     missing

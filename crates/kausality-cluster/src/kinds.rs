@@ -111,6 +111,31 @@ impl Kinds {
         }
     }
 
+    /// Some kind like this, where `*` stands for anything in either: of a group that is named, in any version; any of the
+    /// group, if the kind is a pattern too.
+    ///
+    /// # Errors
+    /// If there is certainly none, or it cannot be asked for.
+    pub(crate) async fn like(&self, api_version: &str, kind: &str) -> Result<Arc<Kind>, UnknownKind> {
+        let group = match api_version.split_once('/') {
+            Some((group, _)) => group,
+            None if api_version.contains('*') => "*",
+            None => "",
+        };
+        let name = full_name(group, kind);
+        let found = self.find(&name, |served| served.like(group, kind)).await;
+        let is_uncertain = || {
+            let served = self.served.load();
+            served.as_deref().is_some_and(|it| it.uncertain.iter().any(|it| is_like(group, it)))
+        };
+        match found {
+            Err(UnknownKind::NotServed(_)) if is_uncertain() => {
+                Err(UnknownKind::Failed(name, "the server of its group does not answer".to_owned()))
+            }
+            found => found,
+        }
+    }
+
     fn is_absent(&self, api_version: &str, kind: &str) -> bool {
         let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
         absent.get(&(api_version.to_owned(), kind.to_owned())).is_some_and(|at| at.elapsed() < RETRY)
@@ -284,6 +309,12 @@ impl Served {
         self.by_kind.get(kind)?.iter().find(|known| known.resource.group == group).cloned()
     }
 
+    fn like(&self, group: &str, kind: &str) -> Option<Arc<Kind>> {
+        let is_kind = |it: &str| kind.contains('*') || it == kind;
+        let fits = |it: &&Arc<Kind>| is_like(group, &it.resource.group) && is_kind(&it.resource.kind);
+        self.kinds.iter().find(fits).cloned()
+    }
+
     /// The first group that has such a kind is meant, unless one is named.
     fn named(&self, name: &str, group: Option<&str>) -> Option<Arc<Kind>> {
         let is_it = |kind: &&Arc<Kind>| {
@@ -298,6 +329,14 @@ impl Served {
     fn of_resource(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
         let is_it = |kind: &&Arc<Kind>| kind.resource.plural == plural && kind.resource.group == group;
         self.kinds.iter().find(is_it).cloned()
+    }
+}
+
+/// Whether a name may be one that a pattern means: its ends are what the pattern's ends say.
+fn is_like(pattern: &str, name: &str) -> bool {
+    match (pattern.split_once('*'), pattern.rsplit_once('*')) {
+        (Some((head, _)), Some((_, tail))) => name.starts_with(head) && name.ends_with(tail),
+        _ => name == pattern,
     }
 }
 

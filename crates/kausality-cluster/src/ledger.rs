@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use kausality_api::{
     GROUP,
     approval::Approval,
-    drift::{Drift as Entry, DriftState, MAX_OPEN, plural},
+    drift::{Drift as Entry, DriftState, plural},
 };
 use kausality_core::{Decision, Drift, ledger};
 use kube::{
@@ -33,14 +33,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{clock::Clock, kinds::Kinds};
 
+pub(crate) mod bounds;
 mod ground;
 pub mod keep;
 mod patch;
 mod shelf;
 mod tab;
 
+use bounds::{Bound, Refused};
 use ground::Ground;
-use shelf::{Key, Shelf};
+use shelf::{Key, Shelf, Stored};
 use tab::{Sighting, Tab};
 
 /// How long an answer waits for its entry.
@@ -70,6 +72,7 @@ pub(crate) struct Ledger {
     clock: Clock,
     shelf: Shelf,
     tabs: Mutex<BTreeMap<Key, Arc<Tab>>>,
+    pub(crate) refused: Refused,
 }
 
 /// What became of an attempt to enter a drift.
@@ -77,8 +80,8 @@ pub(crate) struct Ledger {
 pub(crate) enum Entered {
     /// It is there.
     Yes,
-    /// There are too many in its namespace.
-    Full,
+    /// There are too many.
+    Full(Bound),
     /// It has been written so often that it is written later.
     Later,
     /// It could not be written; the next sighting tries again.
@@ -89,7 +92,7 @@ pub(crate) enum Entered {
 
 impl Ledger {
     pub(crate) fn new(client: Client, clock: Clock) -> Self {
-        Self { client, clock, shelf: Shelf::default(), tabs: Mutex::default() }
+        Self { client, clock, shelf: Shelf::default(), tabs: Mutex::default(), refused: Refused::default() }
     }
 
     /// Somebody is about to [keep](Self::keep) it.
@@ -122,7 +125,7 @@ impl Ledger {
             return Entered::Off;
         }
         let key: Key = (drift.report.spec.child.namespace.clone(), drift.id().to_owned());
-        let Some(tab) = self.tab(&key) else { return Entered::Full };
+        let Some(tab) = self.tab(&key) else { return self.refuse(&key, Bound::Replica) };
         let ground = Ground::of(drift);
         let sighting = Sighting {
             at: moment(&self.clock),
@@ -148,6 +151,7 @@ impl Ledger {
             self.write_first(&key, &tab, drift, decision, sighting).await
         };
         match timeout_at(until, entering).await {
+            Ok(Ok(Entered::Full(bound))) => self.refuse(&key, bound),
             Ok(Ok(entered)) => entered,
             Ok(Err(error)) => {
                 tracing::warn!(drift = key.1, %error, "a drift could not be entered into the ledger");
@@ -159,6 +163,20 @@ impl Ledger {
                 Entered::No
             }
         }
+    }
+
+    /// A drift is not entered. In a loop, that is not said each time.
+    fn refuse(&self, (namespace, drift): &Key, bound: Bound) -> Entered {
+        if self.refused.count(namespace, bound) {
+            let full = bound.as_str();
+            tracing::warn!(
+                drift,
+                namespace,
+                full,
+                "the ledger is full: so many drifts wait for somebody that no more are entered"
+            );
+        }
+        Entered::Full(bound)
     }
 
     /// Closes the entry of a drift that an approval has let pass: by the time that the leader looks, the approval may be
@@ -233,13 +251,18 @@ impl Ledger {
     ) -> Result<Entered, kube::Error> {
         let (ground, at) = (Ground::of(drift), sighting.at);
         let spent = tab.notes().spent_until();
-        if spent.is_none() && self.shelf.get(key).is_none() {
-            if self.shelf.open_in(&key.0) >= MAX_OPEN {
-                return Ok(Entered::Full);
-            }
+        let stored = self.shelf.get(key);
+        let child = ground::child(&drift.report.spec.child);
+        if !stored.is_some_and(|stored| stored.state.is_open())
+            && let Some(bound) = self.shelf.bound(&key.0, child)
+        {
+            return Ok(Entered::Full(bound));
+        }
+        if spent.is_none() && stored.is_none() {
             match self.create(key, &ledger::entry(drift, decision, at)).await {
                 Ok(version) => {
-                    self.shelf.found(key);
+                    let state = ledger::state(&decision.resolution);
+                    self.shelf.found(key, Stored { state, version, ground, child });
                     let mut notes = tab.notes();
                     notes.clear();
                     notes.entered = Some((version, ground));
@@ -275,6 +298,7 @@ impl Ledger {
         let api = api(&self.client, key);
         let Some(object) = api.get_opt(&key.1).await? else {
             // It was cleaned up. The next sighting enters it anew.
+            self.shelf.forget(key);
             tab.notes().clear();
             return Ok(false);
         };

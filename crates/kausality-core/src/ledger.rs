@@ -202,3 +202,10 @@ pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Dr
     }
     standing.approval().map(|approval| approved(approval, now))
 }
+
+/// Whether nothing on the parent rejects an entry any more.
+#[must_use]
+pub fn is_unrejected(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> bool {
+    let standing = Standing::of(spec, parent, now);
+    standing.rejection().is_none() && standing.rejection_faults.is_empty()
+}

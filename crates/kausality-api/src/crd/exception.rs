@@ -176,6 +176,10 @@ fn status() -> Value {
                         "rule": number("Its place in the policy."),
                         "matches": number("How often it has matched."),
                         "lastMatched": time("When it last did."),
+                        "mark": {
+                            "type": "string",
+                            "description": "What the rule is about, as a digest. Its count follows it to another place.",
+                        },
                     },
                 },
             },

@@ -13,13 +13,13 @@ use crate::events::{Events, Notice};
 /// Characters of what is wrong with a policy that are told.
 const MAX_MESSAGE: usize = 8000;
 
-/// Matches of a policy's rules: how many, and when the last was.
+/// Matches of a policy's rules, by their marks: how many, and when the last was.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sightings(BTreeMap<usize, (u64, Timestamp)>);
+pub(super) struct Sightings(BTreeMap<String, (u64, Timestamp)>);
 
 impl Sightings {
-    pub(super) fn add(&mut self, rule: usize, now: Timestamp) {
-        let (count, last) = self.0.entry(rule).or_insert((0, now));
+    pub(super) fn add(&mut self, mark: &str, now: Timestamp) {
+        let (count, last) = self.0.entry(mark.to_owned()).or_insert((0, now));
         *count += 1;
         *last = now.max(*last);
     }
@@ -40,6 +40,25 @@ impl Sightings {
 }
 
 impl Held {
+    /// Where the rule with this mark is.
+    fn place(&self, mark: &str) -> Option<u64> {
+        self.marks.iter().position(|it| it == mark).map(|place| place as u64)
+    }
+
+    /// What is known of its rules, each where it is now. One that is not there any more is forgotten.
+    fn rules(&self) -> Vec<RuleStatus> {
+        // Earlier versions told the place alone.
+        let by_place = |place: u64| {
+            let is_current = self.status.observed_generation == self.generation;
+            self.marks.get(usize::try_from(place).ok()?).filter(|_| is_current).cloned()
+        };
+        let here = |known: &RuleStatus| {
+            let mark = known.mark.clone().or_else(|| by_place(known.rule))?;
+            Some(RuleStatus { rule: self.place(&mark)?, mark: Some(mark), ..known.clone() })
+        };
+        self.status.rules.iter().filter_map(here).collect()
+    }
+
     pub(super) fn reference(&self) -> String {
         self.kind.reference(&self.namespace, &self.name)
     }
@@ -57,21 +76,24 @@ pub(super) fn next(
     set(&mut status, compiled(held), held.generation, now);
     set(&mut status, kinds(unserved), held.generation, now);
     set(&mut status, expired(held, now), held.generation, now);
-    for (rule, (count, last)) in &seen.0 {
-        let place = *rule as u64;
+    status.rules = held.rules();
+    for (mark, (count, last)) in &seen.0 {
+        status.matches = Some(status.matches.unwrap_or_default() + count);
+        status.last_matched = status.last_matched.max(Some(*last));
+        let Some(place) = held.place(mark) else { continue };
         match status.rules.iter_mut().find(|known| known.rule == place) {
             Some(known) => {
                 known.matches += count;
                 known.last_matched = known.last_matched.max(*last);
             }
-            None => status.rules.push(RuleStatus { rule: place, matches: *count, last_matched: *last }),
+            None => status.rules.push(RuleStatus {
+                rule: place,
+                mark: Some(mark.clone()),
+                matches: *count,
+                last_matched: *last,
+            }),
         }
-        status.matches = Some(status.matches.unwrap_or_default() + count);
-        status.last_matched = status.last_matched.max(Some(*last));
     }
-    // Rules that are not there any more.
-    let rules = held.policy.as_ref().map_or(0, |policy| policy.spec.rules.len()) as u64;
-    status.rules.retain(|known| known.rule < rules);
     status.rules.sort_by_key(|known| known.rule);
     (status != held.status).then_some(status)
 }

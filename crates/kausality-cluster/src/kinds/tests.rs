@@ -34,6 +34,26 @@ fn what_cannot_be_read_is_no_kind_of_object() {
 }
 
 #[test]
+fn a_pattern_means_kinds_of_a_group_that_is_served() {
+    let served = served(json!([{"metadata": {"name": "ex.io"}, "versions": [
+        {"version": "v1", "resources": [resource("pools", "Pool", "Namespaced", &["get"])]}]}]));
+    for (group, kind, expected) in [
+        ("ex.io", "Pool", true),
+        ("ex.io", "Poool", false),
+        ("ex.io", "*", true),
+        ("ex.io", "Po*", true),
+        ("ex.org", "*", false),
+        ("", "*", false),
+        ("*", "Pool", true),
+        ("*", "Poool", false),
+        ("*.io", "Pool", true),
+        ("*.org", "Pool", false),
+    ] {
+        assert_eq!(served.like(group, kind).is_some(), expected, "{group} {kind}");
+    }
+}
+
+#[test]
 fn people_name_a_kind_as_kubectl_has_it() {
     let group = |name: &str, version: &str| {
         json!({"metadata": {"name": name}, "versions": [

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use kausality_api::drift::DriftSpec;
+use kausality_api::{drift::DriftSpec, report::ChildReference};
 use kausality_core::Drift;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -54,6 +54,18 @@ impl Ground {
         let is_late = || self.generation.zip(seen.generation).is_some_and(|(known, seen)| seen < known);
         self.facts == seen.facts || self.parent == seen.parent && is_late()
     }
+}
+
+/// Names the child of an entry within its namespace.
+pub(super) fn child(reference: &ChildReference) -> u64 {
+    let ChildReference { api_version, kind, name, .. } = reference;
+    hash((api_version, kind, name))
+}
+
+/// The same, of an entry that has not been read.
+pub(super) fn child_of(object: &DynamicObject) -> u64 {
+    let text = |pointer| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    hash((text("/spec/child/apiVersion"), text("/spec/child/kind"), text("/spec/child/name")))
 }
 
 fn hash(it: impl Hash) -> u64 {

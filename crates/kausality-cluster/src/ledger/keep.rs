@@ -206,14 +206,35 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     write(cluster, key, entry, resolution.as_ref(), decided).await;
 }
 
-/// What a person has decided since it was last written.
-fn news(entry: &Entry, parent: &Summary, now: Timestamp) -> Option<Value> {
-    let decided = ledger::decision(&entry.spec, parent, now)?;
-    let known = entry.status.decision.as_ref().is_some_and(|known| {
-        (&known.action, &known.by, &known.mode, &known.reason)
-            == (&decided.action, &decided.by, &decided.mode, &decided.reason)
-    });
-    if known { None } else { serde_json::to_value(decided).ok() }
+/// What a person has decided, or taken back, since it was last written: as fields of the status.
+fn news(Entry { spec, status, .. }: &Entry, parent: &Summary, now: Timestamp) -> Option<Value> {
+    let mut news = serde_json::Map::new();
+    let known = status.decision.as_ref();
+    match ledger::decision(spec, parent, now) {
+        Some(decided) => {
+            let is_known = known.is_some_and(|known| {
+                (&known.action, &known.by, &known.mode, &known.reason)
+                    == (&decided.action, &decided.by, &decided.mode, &decided.reason)
+            });
+            // Nobody may ever try it again.
+            if decided.action == "reject" && status.state == DriftState::Blocked {
+                news.insert("state".to_owned(), json!(DriftState::Rejected));
+            }
+            if !is_known {
+                news.insert("decision".to_owned(), json!(decided));
+            }
+        }
+        None if known.is_some_and(|known| known.action == "reject")
+            && ledger::is_unrejected(spec, parent, now) =>
+        {
+            if status.state == DriftState::Rejected && !status.is_denied_by_rule() {
+                news.insert("state".to_owned(), json!(DriftState::Blocked));
+            }
+            news.insert("decision".to_owned(), Value::Null);
+        }
+        None => {}
+    }
+    (!news.is_empty()).then_some(Value::Object(news))
 }
 
 /// The parent as a watch shows it, and whether that can be trusted.
@@ -260,15 +281,12 @@ async fn write(
     key: &Key,
     entry: &Entry,
     resolution: Option<&DriftResolution>,
-    decision: Option<Value>,
+    decided: Option<Value>,
 ) {
-    let mut status = json!({});
+    let mut status = decided.unwrap_or_else(|| json!({}));
     if let Some(resolution) = resolution {
         status["state"] = json!(DriftState::Resolved);
         status["resolution"] = json!(resolution);
-    }
-    if let Some(decision) = decision {
-        status["decision"] = decision;
     }
     let patch = json!({"metadata": {"resourceVersion": entry.metadata.resource_version}, "status": status});
     let api = api(&cluster.client, key);
@@ -372,6 +390,43 @@ mod tests {
         all.extend((0..many).map(|nth| (("full".to_owned(), format!("open-{nth}")), open.clone())));
         let gone: Vec<Key> = superfluous(&all).into_iter().map(|(key, _)| key).collect();
         assert_eq!(gone, [key("full", 0), key("full", 1)]);
+    }
+
+    #[test]
+    fn a_rejection_shows_at_once_and_so_does_that_it_was_taken_back() {
+        let parent = |annotations: Value| {
+            let object = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a", "annotations": annotations}});
+            Summary::of(&kausality_core::review::Object::parse(&object.to_string()).unwrap())
+        };
+        let rejecting = |text: &str| parent(json!({"kausality.io/rejections": text}));
+        let rejected =
+            rejecting(r#"[{"apiVersion": "v1", "kind": "B", "name": "b", "reason": "no", "by": "dave"}]"#);
+        let free = parent(json!({}));
+        let told = |status: Value, parent: &Summary| {
+            news(&entry(status), parent, Timestamp::UNIX_EPOCH).unwrap_or_default()
+        };
+        let decision =
+            json!({"action": "reject", "by": "dave", "at": "1970-01-01T00:00:00Z", "reason": "no"});
+        let status = |state: &str, rule: &str| {
+            json!({"state": state, "decision": decision,
+                "explanation": [{"rule": rule, "finding": "", "decided": true}]})
+        };
+
+        assert_eq!(
+            told(json!({"state": "Blocked"}), &rejected),
+            json!({"state": "Rejected", "decision": decision})
+        );
+        // A count has put back what was seen before.
+        assert_eq!(told(status("Blocked", "mode"), &rejected), json!({"state": "Rejected"}));
+        // That has happened.
+        assert_eq!(told(json!({"state": "Passed"}), &rejected), json!({"decision": decision}));
+        assert_eq!(told(status("Rejected", "rejection"), &rejected), Value::Null);
+
+        assert_eq!(told(status("Rejected", "mode"), &free), json!({"state": "Blocked", "decision": null}));
+        assert_eq!(told(status("Rejected", "policy"), &free), json!({"decision": null}));
+        assert_eq!(told(json!({"state": "Rejected"}), &free), Value::Null);
+        // What cannot be read blocks.
+        assert_eq!(told(status("Rejected", "rejection"), &rejecting("[")), Value::Null);
     }
 
     #[test]

@@ -10,10 +10,17 @@ use std::{
     time::Duration,
 };
 
-use kausality_api::{GROUP, drift::DriftState};
+use kausality_api::{
+    GROUP,
+    drift::{DriftState, MAX_OPEN, MAX_OPEN_OF_CHILD},
+};
 use kube::{Api, Client, core::DynamicObject};
 
-use super::{ground::Ground, resource, version};
+use super::{
+    bounds::Bound,
+    ground::{self, Ground},
+    resource, version,
+};
 use crate::{
     feed::{Mirror, feed},
     kinds::{Kinds, UnknownKind},
@@ -35,6 +42,8 @@ pub(super) struct Stored {
     pub state: DriftState,
     pub version: u64,
     pub ground: Ground,
+    /// Whose it is.
+    pub child: u64,
 }
 
 /// All entries, in brief.
@@ -99,17 +108,33 @@ impl Shelf {
         self.side(&key.0).lock().lost.contains(key)
     }
 
-    /// Takes note of an entry that has just been written.
-    pub(super) fn found(&self, key: &Key) {
-        self.side(&key.0).lock().lost.remove(key);
+    /// Takes note of an entry that has just been created: the watch may take its time.
+    pub(super) fn found(&self, key: &Key, stored: Stored) {
+        let mut state = self.side(&key.0).lock();
+        state.lost.remove(key);
+        state.known.entry(key.clone()).or_insert(stored);
     }
 
-    /// How many open entries there are in a namespace.
-    pub(super) fn open_in(&self, namespace: &str) -> usize {
+    /// Takes note of an entry that is certainly not there.
+    pub(super) fn forget(&self, key: &Key) {
+        self.side(&key.0).lock().known.remove(key);
+    }
+
+    /// Why no more entries of a child are to be opened, if so.
+    pub(super) fn bound(&self, namespace: &str, child: u64) -> Option<Bound> {
         let state = self.side(namespace).lock();
         let all = state.known.range((namespace.to_owned(), String::new())..);
         let there = all.take_while(|((of, _), _)| of == namespace);
-        there.filter(|(_, stored)| stored.state.is_open()).count()
+        let (mut open, mut of_child) = (0, 0);
+        for (_, stored) in there.filter(|(_, stored)| stored.state.is_open()) {
+            open += 1;
+            of_child += usize::from(stored.child == child);
+        }
+        match (of_child >= MAX_OPEN_OF_CHILD, open >= MAX_OPEN) {
+            (true, _) => Some(Bound::Child),
+            (false, true) => Some(Bound::Namespace),
+            (false, false) => None,
+        }
     }
 
     fn side(&self, namespace: &str) -> &Side {
@@ -153,7 +178,8 @@ pub(super) fn key(object: &DynamicObject) -> Key {
 fn brief(object: &DynamicObject) -> (Key, Stored) {
     let state = object.data.pointer("/status/state").cloned().unwrap_or_default();
     let state = serde_json::from_value(state).unwrap_or(DriftState::Blocked);
-    (key(object), Stored { state, version: version(object), ground: Ground::of_object(object) })
+    let (ground, child) = (Ground::of_object(object), ground::child_of(object));
+    (key(object), Stored { state, version: version(object), ground, child })
 }
 
 impl Mirror for Side {

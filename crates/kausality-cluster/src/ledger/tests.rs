@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use http::{Method, Request, Response};
+use kausality_api::drift::{MAX_OPEN, MAX_OPEN_OF_CHILD};
 use kausality_core::{
     class::Class,
     explain::{Explanation, Rule, Step},
@@ -300,6 +301,46 @@ async fn what_occurs_anew_again_and_again_is_written_three_times_a_minute() {
     let fake = fake.lock().unwrap();
     assert_eq!((fake.version, fake.reads), (4, 3), "the last one is not lost");
     assert_eq!(fake.entries["d"]["spec"]["parentIntent"], format!("{:016x}", 1179));
+}
+
+/// The nth drift of a child.
+fn drift_of(child: usize, nth: usize) -> Drift {
+    let mut drift = drift();
+    drift.report.spec.id = format!("{child}-{nth}");
+    drift.report.spec.child.name = format!("child-{child}");
+    drift
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_child_leaves_room_for_others_and_one_namespace_for_etcd() {
+    let (ledger, fake) = kept(Fake::default());
+    let children = MAX_OPEN / MAX_OPEN_OF_CHILD;
+    for child in 0..children {
+        for nth in 0..MAX_OPEN_OF_CHILD {
+            assert_eq!(see_it(&ledger, &drift_of(child, nth)).await, Entered::Yes, "{child} {nth}");
+        }
+        let one_more = see_it(&ledger, &drift_of(child, MAX_OPEN_OF_CHILD)).await;
+        assert_eq!(one_more, Entered::Full(Bound::Child));
+    }
+    assert_eq!(see_it(&ledger, &drift_of(children, 0)).await, Entered::Full(Bound::Namespace));
+    assert_eq!(see_it(&ledger, &drift_of(0, 0)).await, Entered::Yes, "what is entered is counted as before");
+    assert_eq!(fake.lock().unwrap().entries.len(), MAX_OPEN);
+    let counts: Vec<_> = ledger.refused.counts().collect();
+    assert_eq!(counts, [("child", children as u64), ("namespace", 1), ("replica", 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_the_ledger_is_full_is_not_said_each_time() {
+    let refused = Refused::default();
+    let mut said = 0;
+    for _ in 0..600 {
+        said += usize::from(refused.count("shop", Bound::Child));
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+    assert_eq!(said, 1);
+    assert!(refused.count("shop", Bound::Child));
+    assert!(refused.count("shop", Bound::Namespace));
+    assert!(refused.count("bank", Bound::Child));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-use kausality_api::exception::{ApprovalPolicy, PolicyKind};
+use kausality_api::exception::{ApprovalPolicy, PolicyKind, PolicyRule};
 use kausality_core::exceptions::compile;
 use serde_json::json;
 
@@ -28,6 +28,7 @@ fn held(source: &str, status: ApprovalPolicyStatus) -> Held {
         resource_version: "1".to_owned(),
         generation: Some(1),
         compiled: compile(&policy),
+        marks: policy.spec.rules.iter().map(PolicyRule::mark).collect(),
         policy: Some(policy),
         denying: None,
         status,
@@ -67,23 +68,59 @@ fn conditions_say_what_holds_and_are_not_written_again() {
 
 #[test]
 fn matches_are_counted_once() {
+    let marks = held("true", ApprovalPolicyStatus::default()).marks;
+    let [first, second] = marks.as_slice() else { panic!("{marks:?}") };
     let mut seen = Sightings::default();
-    seen.add(1, at("10:00:00"));
-    seen.add(1, at("10:00:05"));
-    seen.add(0, at("10:00:02"));
+    seen.add(second, at("10:00:00"));
+    seen.add(second, at("10:00:05"));
+    seen.add(first, at("10:00:02"));
     let status = next(&held("true", ApprovalPolicyStatus::default()), &seen, &[], at("10:01:00")).unwrap();
     assert_eq!((status.matches, status.last_matched), (Some(3), Some(at("10:00:05"))));
-    let of = |status: &ApprovalPolicyStatus| {
-        status.rules.iter().map(|rule| (rule.rule, rule.matches)).collect::<Vec<_>>()
-    };
-    assert_eq!(of(&status), [(0, 1), (1, 2)]);
+    assert_eq!(counts(&status), [(0, 1), (1, 2)]);
 
     // One more came while that was written.
     let written = seen.clone();
-    seen.add(1, at("10:02:00"));
+    seen.add(second, at("10:02:00"));
     seen.forget(&written);
     let status = next(&held("true", status), &seen, &[], at("10:02:00")).unwrap();
-    assert_eq!((status.matches, of(&status)), (Some(4), vec![(0, 1), (1, 3)]));
+    assert_eq!((status.matches, counts(&status)), (Some(4), vec![(0, 1), (1, 3)]));
     seen.forget(&seen.clone());
     assert!(seen.is_empty());
+}
+
+fn counts(status: &ApprovalPolicyStatus) -> Vec<(u64, u64)> {
+    status.rules.iter().map(|rule| (rule.rule, rule.matches)).collect()
+}
+
+#[test]
+fn counts_follow_their_rules() {
+    let mut before = held("true", ApprovalPolicyStatus::default());
+    let mut seen = Sightings::default();
+    seen.add(&before.marks[0], at("10:00:00"));
+    for _ in 0..5 {
+        seen.add(&before.marks[1], at("10:00:00"));
+    }
+    before.status = next(&before, &seen, &[], at("10:01:00")).unwrap();
+    assert_eq!(counts(&before.status), [(0, 1), (1, 5)]);
+
+    // Another rule comes before both, and what the first is about changes. What was seen before that still counts for its rule.
+    let mut after = held("false", before.status.clone());
+    after.generation = Some(2);
+    after.marks.insert(0, "new".to_owned());
+    let mut late = Sightings::default();
+    late.add(&before.marks[0], at("10:02:00"));
+    late.add(&before.marks[1], at("10:02:00"));
+    let status = next(&after, &late, &[], at("10:02:00")).unwrap();
+    assert_eq!(counts(&status), [(2, 6)]);
+    assert_eq!(status.matches, Some(8));
+
+    // Earlier versions told only the place: that is worth something while the policy stays as it is.
+    for rule in &mut before.status.rules {
+        rule.mark = None;
+    }
+    let none = Sightings::default();
+    let status = next(&before, &none, &[], at("10:03:00")).unwrap();
+    assert_eq!(status.rules.iter().map(|rule| rule.mark.clone().unwrap()).collect::<Vec<_>>(), before.marks);
+    before.generation = Some(2);
+    assert_eq!(counts(&next(&before, &none, &[], at("10:03:00")).unwrap()), []);
 }
