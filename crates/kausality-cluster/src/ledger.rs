@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The name of an entry follows from what it says, so replicas and retries meet in one object. A controller in a hot loop
-//! costs two writes a minute, however many replicas see it.
+//! costs two writes a minute, however many replicas see it. The same drift on another `Ground`, or after it was
+//! over, begins anew: its entry is written whole.
 
 use std::{
     collections::BTreeMap,
