@@ -63,6 +63,7 @@ async fn values_are_checked() {
         ("webhook.podLabels.app\\.kubernetes\\.io/component=mine", "podLabels"),
         ("serviceMonitor.labels.app\\.kubernetes\\.io/component=mine", "serviceMonitor"),
         ("commonLabels.kausality\\.io/aggregate-to-webhook=yes", "commonLabels"),
+        ("curatedPolicies.excluded={fluxx}", "\"fluxx\" is no curated policy; there are argo-cd, "),
     ] {
         let (accepted, said) = helm.run(&["template", "deploy/chart", "--set", value]);
         assert!(!accepted && said.contains(named), "{value}: {said}");
@@ -90,6 +91,19 @@ async fn values_that_pass_make_objects() {
     assert!(priority.iter().all(|one| one["kind"] != "PriorityClass"));
     let budget = budget.iter().find(|one| one["kind"] == "PodDisruptionBudget").unwrap();
     assert_eq!(budget["spec"]["maxUnavailable"], "50%");
+}
+
+/// A curated policy is left out by each of its names.
+#[tokio::test]
+async fn curated_policies_are_left_out_by_file_or_name() {
+    let Some(helm) = Helm::find().await else { return };
+    for name in ["flux", "flux.yaml", "kausality-flux"] {
+        let excluded = format!("curatedPolicies.excluded={{{name}}}");
+        let made = helm.template(&["--show-only", "templates/exceptions.yaml", "--set", &excluded]);
+        let made = objects(&made);
+        let names: Vec<&str> = made.iter().filter_map(|one| one["metadata"]["name"].as_str()).collect();
+        assert!(!names.contains(&"kausality-flux") && names.contains(&"kausality-argo-cd"), "{name}: {names:?}");
+    }
 }
 
 /// The Job before an upgrade is as confined as all else, and leaves nothing that may anything.
