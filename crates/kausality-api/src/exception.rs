@@ -8,6 +8,10 @@ use crate::approval::ApprovalMode;
 
 /// How many rules a policy has at most.
 pub const MAX_RULES: usize = 64;
+/// How many subjects, operations or fields a rule names at most.
+pub const MAX_NAMED: usize = 32;
+/// How long a field that a rule names is at most, in bytes.
+pub const MAX_FIELD: usize = 1024;
 /// How long an expression or a pattern is at most, in bytes.
 pub const MAX_SOURCE: usize = 4096;
 

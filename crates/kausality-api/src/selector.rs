@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod words;
+
 /// The labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
@@ -46,6 +48,18 @@ pub enum Operator {
 }
 
 impl LabelSelector {
+    /// Reads a selector as kubectl takes it: `app=web,tier!=db,env in (a,b),!old`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let selector = Self { match_labels: Labels::new(), match_expressions: words::parse(text)? };
+        match selector.fault("selector") {
+            Some(fault) => Err(fault),
+            None => Ok(selector),
+        }
+    }
+
     /// What the API server would not take of it; `place` is where it is written.
     #[must_use]
     pub fn fault(&self, place: &str) -> Option<String> {

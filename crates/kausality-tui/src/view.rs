@@ -135,8 +135,9 @@ fn list(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
 fn cause_line(cause: &Cause, folded: bool, app: &App, width: usize) -> Line<'static> {
     let kinds: Vec<String> = cause.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let fields: Vec<&str> = cause.fields.iter().map(|field| field.path.as_str()).collect();
+    let fields = if fields.is_empty() { String::new() } else { format!(" — {}", fields.join(", ")) };
     let text = format!(
-        "{} {}: {} drifts of {}, {} open, since {}: {} — {}",
+        "{} {}: {} drifts of {}, {} open, since {}: {}{fields}",
         if folded { "▸" } else { "▾" },
         cause.actor,
         cause.count,
@@ -147,7 +148,6 @@ fn cause_line(cause: &Cause, folded: bool, app: &App, width: usize) -> Line<'sta
         cause.open,
         age(app.now, cause.first_seen),
         kinds.join(", "),
-        fields.join(", "),
     );
     Line::from(format!("{:width$}", fit(&text, width))).bold()
 }

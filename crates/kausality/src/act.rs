@@ -37,7 +37,7 @@ mod parents;
 mod together;
 
 pub(crate) use account::{Account, Change, Covered};
-pub(crate) use choice::Choice;
+pub(crate) use choice::{Choice, Found};
 pub(crate) use confirm::{agreed, confirmed};
 pub(crate) use parents::{ParentChange, Parents};
 pub(crate) use together::{Deed, Done, Needs, act_on_drifts};

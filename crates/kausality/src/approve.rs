@@ -8,20 +8,23 @@ use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS},
     approval::{Approval, ApprovalMode, Entries, Rejection},
-    drift::DriftStatus,
+    drift::{DriftState, DriftStatus},
     freeze::Frozen,
     text::shorten,
 };
 use kausality_core::{Summary, exceptions::Ruled, standing::Standing};
 
 use crate::{
-    act::{Account, Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
+    act::{Account, Acting, Choice, Deed, Done, Editor, Found, Needs, act_on_drifts, remedy},
     connect::Connection,
     ledger::{Entry, rules::Rules},
     span,
 };
 
 mod ahead;
+mod others;
+
+use others::Others;
 
 /// Let drifts pass: once, while their parent's generation stays, or always.
 ///
@@ -41,7 +44,7 @@ pub struct Approve {
     exact: bool,
 
     /// Approve changes of these fields only, and of what lies below them: spec.replicas,spec.template
-    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     fields: Vec<String>,
 
     /// When the approval becomes void: in 2h, 7d, or at 2026-01-25T12:00:00Z
@@ -100,6 +103,15 @@ pub(crate) fn reason(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+/// Reads a field.
+fn field(text: &str) -> Result<String> {
+    let text = text.trim();
+    if text.is_empty() {
+        bail!("name a field, as spec.replicas");
+    }
+    Ok(text.to_owned())
+}
+
 impl Approve {
     /// Runs the command.
     ///
@@ -112,7 +124,7 @@ impl Approve {
 
     async fn approve(&self) -> Result<ExitCode> {
         let editor = Editor::new(self.connection.client("approve").await?).await?;
-        let entries = self.choice.find(&editor).await?;
+        let Found { chosen: entries, all } = self.choice.look(&editor).await?;
         let namespaces = entries.iter().map(|entry| entry.drift.spec.child.namespace.as_str()).collect();
         let deed = Approving {
             rules: Rules::of(&editor.ledger.client, &namespaces).await,
@@ -123,6 +135,7 @@ impl Approve {
             reason: self.reason.clone(),
             by: editor.user.clone(),
             force: self.force,
+            others: Others::of(&entries, all, self.force),
         };
         let mut account = Account::new(deed.verb(), &editor.user, &self.acting, anstream::stdout());
         if entries.is_empty() {
@@ -149,6 +162,8 @@ pub(crate) struct Approving {
     reason: Option<String>,
     by: String,
     force: bool,
+    /// What else there is to know of the children.
+    others: Others,
 }
 
 impl Deed for Approving {
@@ -162,12 +177,16 @@ impl Deed for Approving {
 
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {
         let spec = &entry.drift.spec;
+        let before = parent.clone();
+        // One that is used up by the first change would leave none for the second.
+        let bound = !self.exact && self.mode == ApprovalMode::Once && self.others.has_chosen(entry);
         let mut done = Done::new(format!("approved {}", duration(self.mode)));
         let standing = Standing::of(spec, parent, now);
         let is_rejected = standing.rejection().is_some();
         done.notes.extend(self.lift(parent, &standing)?);
         let approval = self.entry(parent, [&spec.child.api_version, &spec.child.kind, &spec.child.name])?;
-        let approval = Approval { diff: self.exact.then(|| spec.diff.clone()), ..approval };
+        let exact = self.exact || bound;
+        let approval = Approval { diff: exact.then(|| spec.diff.clone()), ..approval };
         if !self.add(parent, &approval)? {
             done.what = format!("is already approved {}", duration(self.mode));
         }
@@ -177,6 +196,14 @@ impl Deed for Approving {
             let why = standing.approvals.last().and_then(|last| last.void.clone()).unwrap_or_default();
             return Err(format!("the approval would not let it pass: it {why}"));
         }
+        if bound {
+            done.notes.push(format!(
+                "it is bound to exactly this change, as by --exact: another drift of {} is approved once, too",
+                spec.summary.child
+            ));
+        }
+        done.notes.extend(self.others.covered(entry, [&before, parent], self.mode, now));
+        done.notes.extend(passed(entry, exact));
         done.notes.extend(frozen(parent));
         let denial = self.rules.denial(spec, parent.whole.as_deref(), now);
         done.notes.extend(forbidden(denial, &entry.drift.status, is_rejected));
@@ -272,6 +299,18 @@ fn forbidden(now: Option<Option<Ruled>>, status: &DriftStatus, is_rejected: bool
     let how = deciding.map_or("denied by a rule of a policy", |step| step.finding.as_str());
     let how = shorten(how, MAX_REASON);
     Some(format!("when it was last seen, it was {how}: {BARRED}"))
+}
+
+/// That a change has happened, so that it is the next one that an approval is for.
+fn passed(entry: &Entry, exact: bool) -> Option<String> {
+    if entry.drift.status.state != DriftState::Passed {
+        return None;
+    }
+    let next = match exact {
+        true => "the same change pass if it comes again".to_owned(),
+        false => format!("the next change of {} pass", entry.drift.spec.summary.child),
+    };
+    Some(format!("this change has passed already: the approval lets {next}"))
 }
 
 /// That a parent is frozen, which wins over any approval.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::{
     Client,
@@ -76,14 +76,47 @@ impl Connection {
 
     async fn config(&self) -> Result<kube::Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        Ok(match &self.kubeconfig {
+        let read = match &self.kubeconfig {
             Some(file) => {
-                let read =
-                    Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
-                kube::Config::from_custom_kubeconfig(read, &options).await?
+                Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?
             }
-            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await?,
-            None => kube::Config::infer().await.context("no cluster: give --kubeconfig, or run in one")?,
-        })
+            None if self.context.is_some() => Kubeconfig::read()?,
+            None => {
+                return kube::Config::infer().await.context("no cluster: give --kubeconfig, or run in one");
+            }
+        };
+        if let Some(wanted) = &self.context {
+            has_context(&read, wanted)?;
+        }
+        Ok(kube::Config::from_custom_kubeconfig(read, &options).await?)
+    }
+}
+
+/// That there is such a context.
+fn has_context(config: &Kubeconfig, wanted: &str) -> Result<()> {
+    let names: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
+    if names.contains(&wanted) {
+        return Ok(());
+    }
+    match names.is_empty() {
+        true => bail!("the kubeconfig has no context {wanted:?}, and no other"),
+        false => bail!("the kubeconfig has no context {wanted:?}: it has {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_that_is_not_there_is_told_with_those_that_are() {
+        let config = |names: &[&str]| -> Kubeconfig {
+            let contexts: Vec<_> = names.iter().map(|name| serde_json::json!({"name": name})).collect();
+            serde_json::from_value(serde_json::json!({"contexts": contexts})).unwrap()
+        };
+        let told = |names: &[&str]| has_context(&config(names), "zz").unwrap_err().to_string();
+        assert_eq!(told(&["a", "b"]), "the kubeconfig has no context \"zz\": it has a, b");
+        assert_eq!(told(&[]), "the kubeconfig has no context \"zz\", and no other");
+        assert!(has_context(&config(&["a", "zz"]), "zz").is_ok());
     }
 }

@@ -58,6 +58,13 @@ pub struct Drifts {
     connection: Connection,
 }
 
+/// What is listed.
+struct Listed {
+    entries: Vec<Entry>,
+    /// What is said instead, if that is nothing.
+    nothing: String,
+}
+
 /// That there are open drifts, for scripts.
 const OPEN: u8 = 3;
 
@@ -76,21 +83,43 @@ impl Drifts {
 
     async fn list(&self, ledger: &Ledger) -> Result<ExitCode> {
         let scope = self.place.scope(&ledger.client);
-        let entries = self.meant(ledger, &scope).await?;
-        self.print(&mut anstream::stdout().lock(), &entries, &scope, Timestamp::now())?;
+        let Listed { entries, nothing } = self.meant(ledger, &scope).await?;
+        if entries.is_empty() && matches!(self.output, ListOutput::Table | ListOutput::Wide) {
+            anstream::eprintln!("{nothing}");
+        } else {
+            self.print(&mut anstream::stdout().lock(), &entries, &scope, Timestamp::now())?;
+        }
         let open = entries.iter().any(|entry| entry.drift.status.state.is_open());
         Ok(ExitCode::from(if self.exit_code && open { OPEN } else { 0 }))
     }
 
     /// The drifts that are meant.
-    async fn meant(&self, ledger: &Ledger, scope: &Scope) -> Result<Vec<Entry>> {
+    async fn meant(&self, ledger: &Ledger, scope: &Scope) -> Result<Listed> {
         let selection = self.filter.resolve(&ledger.kinds, self.all, span::now()).await?;
-        let entries = ledger.read(scope, self.filter.selector.as_deref()).await?;
+        let entries = ledger.read(scope, None).await?;
+        let is_counted = |entry: &&Entry| selection.resolved || entry.drift.status.state.is_open();
+        let nothing = self.nothing(scope, selection.resolved, entries.iter().filter(is_counted).count());
         if self.names.is_empty() {
-            return Ok(entries.into_iter().filter(|entry| selection.has(&entry.drift)).collect());
+            let entries = entries.into_iter().filter(|entry| selection.has(&entry.drift)).collect();
+            return Ok(Listed { entries, nothing });
         }
         let found = ledger.named(&self.names, scope, &entries, &selection).await?;
-        Ok(found.into_iter().flat_map(|(_, found)| found).collect())
+        Ok(Listed { entries: found.into_iter().flat_map(|(_, found)| found).collect(), nothing })
+    }
+
+    /// What is said where nothing is found, though there are so many drifts that no filter or name means.
+    fn nothing(&self, scope: &Scope, resolved: bool, others: usize) -> String {
+        let open = if resolved { "" } else { "open " };
+        if others == 0 || !self.filter.is_any() && self.names.is_empty() {
+            return format!("No {open}drifts {scope}.");
+        }
+        let others = match (others, resolved) {
+            (1, false) => "1 other is open".to_owned(),
+            (1, true) => "There is 1 other".to_owned(),
+            (_, false) => format!("{others} others are open"),
+            (_, true) => format!("There are {others} others"),
+        };
+        format!("No {open}drifts {scope} match. {others}.")
     }
 
     async fn wanted(&self, ledger: &Ledger) -> Result<Vec<Wanted>> {
@@ -126,11 +155,6 @@ impl Drifts {
             }
             ListOutput::Table | ListOutput::Wide => {}
         }
-        if entries.is_empty() {
-            let open = if self.all { "" } else { "open " };
-            anstream::eprintln!("No {open}drifts {scope}.");
-            return Ok(());
-        }
         let drifts: Vec<&Drift> = entries.iter().map(|entry| &entry.drift).collect();
         self.layout(scope).table(&drifts, now).write(out)?;
         Ok(())
@@ -145,13 +169,7 @@ impl Drifts {
         let scope = self.place.scope(&ledger.client);
         let selection = self.filter.resolve(&ledger.kinds, self.all, span::now()).await?;
         let wanted = self.wanted(ledger).await?;
-        let watch = watch::Watch {
-            output: self.output,
-            layout: self.layout(&scope),
-            selection,
-            wanted,
-            labels: self.filter.selector.clone(),
-        };
+        let watch = watch::Watch { output: self.output, layout: self.layout(&scope), selection, wanted };
         watch.follow(ledger, &scope).await?;
         Ok(ExitCode::SUCCESS)
     }

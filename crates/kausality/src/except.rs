@@ -1,6 +1,7 @@
 //! `kausality except`: makes rules of drifts, so that nobody is asked again.
 
 use std::{
+    collections::BTreeSet,
     io::{IsTerminal, Write},
     process::ExitCode,
 };
@@ -131,7 +132,10 @@ impl Except {
         let rules = self.rules(&home, &entries)?;
         let plan = home.plan(&self.policy, &rules).await?;
         compiled(&plan.policy, INVALID)?;
-        let outlook = self.outlook(&editor, &home, &plan, &rules, &entries).await?;
+        let mut outlook = self.outlook(&editor, &home, &plan, &rules, &entries).await?;
+        let wish = self.wish(&home);
+        let widened = entries.iter().filter_map(|entry| wish.widened(&entry.drift.spec));
+        outlook.cautions.extend(widened.collect::<BTreeSet<String>>());
         if plan.added.is_empty() {
             outlook.warn();
             self.tell(&plan.policy, "has such a rule already")?;
@@ -150,9 +154,9 @@ impl Except {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The rules that the drifts call for, each once.
-    fn rules(&self, home: &Home, entries: &[Entry]) -> Result<Vec<PolicyRule>> {
-        let wish = Wish {
+    /// What the rules should be like.
+    fn wish(&self, home: &Home) -> Wish<'_> {
+        Wish {
             any_name: self.any_name,
             any_field: self.any_field,
             cel: self.cel.as_deref(),
@@ -160,7 +164,12 @@ impl Except {
             expires: self.expires,
             reason: self.reason.as_deref(),
             cluster: home.kind == PolicyKind::ClusterApprovalPolicy,
-        };
+        }
+    }
+
+    /// The rules that the drifts call for, each once.
+    fn rules(&self, home: &Home, entries: &[Entry]) -> Result<Vec<PolicyRule>> {
+        let wish = self.wish(home);
         let mut rules: Vec<PolicyRule> = Vec::new();
         for entry in entries {
             let rule = wish.rule(&entry.drift.spec).map_err(|why| anyhow!("{}: {why}", entry.full_name()))?;

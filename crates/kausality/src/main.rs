@@ -13,10 +13,23 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         // What is shown with its place has several lines.
-        let lines: Vec<String> = format!("{error:#}").lines().map(|line| plain(line).into_owned()).collect();
+        let lines: Vec<String> = told(&error).lines().map(|line| plain(line).into_owned()).collect();
         anstream::eprintln!("error: {}", lines.join("\n"));
         ExitCode::from(cli.failure())
     })
+}
+
+/// An error and its causes, each once: many tell their cause themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.ends_with(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 /// Whether nobody reads what is printed. A connection to a cluster may break in the same way, and is an error.
@@ -33,6 +46,20 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot listen on {place}: {source}")]
+        struct Listen {
+            place: &'static str,
+            source: io::Error,
+        }
+        let taken = || io::Error::other("address in use");
+        let error = anyhow::Error::from(Listen { place: "[::]:80", source: taken() }).context("no webhook");
+        assert_eq!(told(&error), "no webhook: cannot listen on [::]:80: address in use");
+        assert_eq!(told(&anyhow::Error::from(taken()).context("no webhook")), "no webhook: address in use");
+    }
 
     #[test]
     fn a_broken_connection_is_no_broken_pipe() {

@@ -1,6 +1,7 @@
 //! Manifests from files: YAML or JSON, several to a file, folders of them, or standard input.
 
 use std::{
+    collections::HashSet,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -115,9 +116,17 @@ fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
-/// The files with these endings in a folder and its subfolders, in the order of their names.
+/// The files with these endings in a folder and its subfolders, in the order of their names. A folder to which several ways
+/// lead is read once: links may go round in circles.
 pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
+    walk(path, endings, &mut HashSet::new())
+}
+
+fn walk(path: &Path, endings: &[&str], seen: &mut HashSet<PathBuf>) -> Result<Vec<PathBuf>> {
     let context = || format!("cannot read {}", path.display());
+    if !seen.insert(path.canonicalize().with_context(context)?) {
+        return Ok(Vec::new());
+    }
     let mut entries = std::fs::read_dir(path)
         .with_context(context)?
         .collect::<Result<Vec<_>, _>>()
@@ -127,7 +136,7 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let path = entry.path();
         if path.is_dir() {
-            files.extend(folder(&path, endings)?);
+            files.extend(walk(&path, endings, seen)?);
         } else if path.extension().and_then(|end| end.to_str()).is_some_and(|end| endings.contains(&end)) {
             files.push(path);
         }
@@ -210,5 +219,17 @@ mod tests {
         let found = load(&[folder.path().to_owned()]).unwrap();
         let names: Vec<&str> = found.iter().map(|manifest| manifest.text("/metadata/name")).collect();
         assert_eq!(names, ["first", "second", "third"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_that_go_round_in_circles_are_followed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        std::fs::write(folder.path().join("b/x.yaml"), A).unwrap();
+        for (to, link) in [("..", "b/up"), ("b", "again")] {
+            std::os::unix::fs::symlink(to, folder.path().join(link)).unwrap();
+        }
+        assert_eq!(super::folder(folder.path(), &["yaml"]).unwrap(), [folder.path().join("again/x.yaml")]);
     }
 }

@@ -66,7 +66,9 @@ impl Policies {
                 }
             }
             ListOutput::Table | ListOutput::Wide if found.is_empty() => {
-                anstream::eprintln!("There are no policies: Kausality watches nothing.");
+                anstream::eprintln!(
+                    "There are no Kausality policies. Without them, only what the webhook was started with is watched."
+                );
             }
             ListOutput::Table | ListOutput::Wide => {
                 table(&found, self.output == ListOutput::Wide, Timestamp::now()).write(out)?;

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 mod explain;
 mod files;
+pub(crate) mod narrow;
 mod suggest;
 mod test;
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
-    drift::{Delivery, Drift, DriftStep, FieldChange},
+    drift::{Delivery, Drift, DriftState, DriftStep, FieldChange},
     text::{plain, shorten},
 };
 use serde_json::json;
@@ -255,16 +255,30 @@ fn commands(
         "" => "",
         _ => place.as_str(),
     };
+    // What has passed is not decided about any more: what comes next is.
+    let [once, exactly, denied] = match drift.status.state {
+        DriftState::Passed => [
+            "let the next change of the child pass, once",
+            "let exactly this change pass once, if it comes again",
+            "deny it if it comes again, whatever approves it",
+        ],
+        _ => {
+            ["let the child change once", "let exactly this change pass once", "deny it whatever approves it"]
+        }
+    };
     let mut lines = vec![
-        (format!("{program} approve {id}{place}"), "let the child change once"),
-        (format!("{program} approve {id}{place} --exact"), "let exactly this change pass once"),
+        (format!("{program} approve {id}{place}"), once),
+        (format!("{program} approve {id}{place} --exact"), exactly),
         (format!("{program} except {id}{place}"), "make a rule of it, so that nobody is asked again"),
-        (format!("{program} reject {id}{place} --reason '…'"), "deny it whatever approves it"),
+        (format!("{program} reject {id}{place} --reason '…'"), denied),
         (
             format!("{program} freeze {object}{parent_place} --reason '…'"),
             "deny every change of its children",
         ),
     ];
+    if drift.status.state == DriftState::Passed {
+        writeln!(out, "  this change has passed already: what you decide is for the next one")?;
+    }
     if drift.status.is_denied_by_rule() {
         writeln!(out, "  change the rule that denies it: no approval lets it pass while that holds")?;
         lines.retain(|(command, _)| !command.contains(" approve ") && !command.contains(" except "));

@@ -5,11 +5,8 @@ use serde_json::{Value, json};
 use super::conditions;
 use crate::{
     GROUP,
-    exception::{MAX_RULES, MAX_SOURCE, PolicyKind},
+    exception::{MAX_FIELD, MAX_NAMED, MAX_RULES, MAX_SOURCE, PolicyKind},
 };
-
-/// How many subjects, operations or fields a rule names at most.
-const MAX_NAMED: usize = 32;
 
 /// The definition of one of the two.
 pub(super) fn definition(of: PolicyKind) -> Value {
@@ -144,7 +141,7 @@ fn rule(of: PolicyKind) -> Value {
                 "properties": {
                     "cel": cel("In CEL, where `object` is the child as it will be, and `oldObject` as it is stored."),
                     "regexp": text(MAX_SOURCE, "A pattern for all that is wanted of the child, as JSON without blanks and with sorted keys."),
-                    "fields": list(&text(1024, "A path."), "Only these fields, and what lies below them, change."),
+                    "fields": list(&text(MAX_FIELD, "A path."), "Only these fields, and what lies below them, change."),
                 },
             },
             "mode": words(&["once", "generation", "always"], "For how long a child may be changed once it has been let pass: for one change, while \

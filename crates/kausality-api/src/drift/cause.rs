@@ -30,7 +30,7 @@ pub struct Cause {
     pub open: usize,
     /// Whose children changed, each once: `Deployment shop/web`.
     pub parents: BTreeSet<String>,
-    /// The kinds of the children, and how many drifts there are of each.
+    /// The kinds of the children, and how many children there are of each.
     pub kinds: BTreeMap<String, usize>,
     /// What changed in most of the drifts, the most frequent first.
     pub fields: Vec<CommonField>,
@@ -100,9 +100,13 @@ fn split(mut drifts: Vec<&Drift>) -> Vec<Vec<&Drift>> {
 
 fn cause(drifts: &[&Drift]) -> Option<Cause> {
     let first = drifts.first()?;
+    let child = |drift: &&Drift| {
+        let child = drift.spec.child.clone();
+        (child.kind, child.api_version, child.namespace, child.name)
+    };
     let mut kinds = BTreeMap::new();
-    for drift in drifts {
-        *kinds.entry(drift.spec.child.kind.clone()).or_default() += 1;
+    for (kind, ..) in drifts.iter().map(child).collect::<BTreeSet<_>>() {
+        *kinds.entry(kind).or_default() += 1;
     }
     let parent = |drift: &&Drift| {
         let parent = &drift.spec.parent;

@@ -335,3 +335,13 @@ fn any_size_is_survived() {
         }
     }
 }
+
+#[test]
+fn a_cause_without_common_fields_ends_with_its_children() {
+    let changed =
+        |name: &str, path: &str| drift(name, "web", 0, json!({"spec": {"changes": [{"path": path}]}}));
+    let mut app = app(vec![changed("a1", "spec.a"), changed("a2", "spec.b"), changed("a3", "spec.c")]);
+    let screen = screen(&mut app);
+    let line = screen.lines().find(|line| line.contains("3 drifts")).unwrap();
+    assert!(line.trim_end().ends_with(": 1 ReplicaSet"), "{line}");
+}

@@ -30,6 +30,15 @@ pub(crate) struct Choice {
     pub(crate) place: Place,
 }
 
+/// What was found of the ledger.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The drifts that are meant.
+    pub(crate) chosen: Vec<Entry>,
+    /// All that was looked at.
+    pub(crate) all: Vec<Entry>,
+}
+
 impl Choice {
     /// Whether nothing but a child and its parent is named, so that there need not be a drift yet. Whoever says anything
     /// about drifts means one.
@@ -51,21 +60,30 @@ impl Choice {
     /// # Errors
     /// If they cannot be read, or a name means nothing or too much.
     pub(crate) async fn find(&self, editor: &Editor) -> Result<Vec<Entry>> {
+        Ok(self.look(editor).await?.chosen)
+    }
+
+    /// The same, with all that was looked at.
+    ///
+    /// # Errors
+    /// As [`Self::find`] has.
+    pub(crate) async fn look(&self, editor: &Editor) -> Result<Found> {
         let ledger = &editor.ledger;
         let scope = self.place.scope(&ledger.client);
         let selection = self.filter.resolve(&ledger.kinds, false, span::now()).await?;
-        let entries = ledger.read(&scope, self.filter.selector.as_deref()).await?;
+        let all = ledger.read(&scope, None).await?;
         if self.names.is_empty() {
-            return Ok(entries.into_iter().filter(|entry| selection.has(&entry.drift)).collect());
+            let chosen = all.iter().filter(|entry| selection.has(&entry.drift)).cloned().collect();
+            return Ok(Found { chosen, all });
         }
-        let mut all = Vec::new();
-        for (name, found) in ledger.named(&self.names, &scope, &entries, &selection).await? {
+        let mut chosen = Vec::new();
+        for (name, found) in ledger.named(&self.names, &scope, &all, &selection).await? {
             if found.is_empty() {
                 let filters = if self.filter.is_any() { " that is as the filters say" } else { "" };
                 bail!("there is no open drift of {name:?} {scope}{filters}");
             }
-            all.extend(found);
+            chosen.extend(found);
         }
-        Ok(all)
+        Ok(Found { chosen, all })
     }
 }

@@ -14,6 +14,7 @@ fn approving() -> Approving {
         reason: Some("known".into()),
         by: "dave".into(),
         force: false,
+        others: Others::default(),
     }
 }
 
@@ -156,4 +157,90 @@ fn a_reason_is_short_and_not_empty() {
     assert_eq!(reason(" because ").unwrap(), "because");
     assert!(reason("  ").is_err());
     assert!(reason(&"x".repeat(MAX_REASON + 1)).is_err());
+}
+
+/// Another drift of the bed, or of another.
+fn another(name: &str, child: &str, path: &str) -> Entry {
+    drift(
+        &json!({"metadata": {"name": name}, "spec": {"diff": format!("diff-{name}"), "child": {"name": child},
+        "changes": [{"path": path}]}}),
+    )
+}
+
+#[test]
+fn each_of_several_changes_of_a_child_has_an_approval_of_its_own() {
+    let entries =
+        [drift(&json!({})), another("b", "south-1", "spec.soil"), another("c", "south-2", "spec.soil")];
+    let others = Others::of(&entries, entries.to_vec(), false);
+    let told = |deed: &Approving| {
+        let mut parent = garden(&json!({}));
+        let notes: Vec<usize> =
+            entries.iter().map(|entry| deed.apply(&mut parent, entry, noon()).unwrap().notes.len()).collect();
+        let diffs = on(&parent, APPROVALS).as_array().unwrap().iter().map(|it| it["diff"].clone()).collect();
+        (notes, diffs)
+    };
+    let deed = Approving { others, ..approving() };
+    assert_eq!(told(&deed), (vec![1, 1, 0], vec![json!("d1ff"), json!("diff-b"), Value::Null]));
+    // One that lasts is for all of them.
+    let lasting = Approving { mode: ApprovalMode::Generation, ..deed };
+    assert_eq!(told(&lasting), (vec![0, 0, 0], vec![Value::Null, Value::Null]));
+    // What is over is not approved, and leaves the other alone.
+    let mut over = entries.to_vec();
+    over[1].drift.status.state = DriftState::Resolved;
+    assert!(!Others::of(&over, over.clone(), false).has_chosen(&over[0]));
+    assert!(Others::of(&over, over.clone(), true).has_chosen(&over[0]));
+}
+
+#[test]
+fn other_drifts_that_an_approval_covers_are_told() {
+    let this = drift(&json!({}));
+    let mut over = another("e", "south-1", "spec.flowers");
+    over.drift.status.state = DriftState::Resolved;
+    let mut expired = another("f", "south-1", "spec.flowers");
+    expired.drift.spec.parent_intent = "other".into();
+    let all = vec![
+        this.clone(),
+        another("b", "south-1", "spec.soil"),
+        another("c", "south-1", "spec.flowers"),
+        another("d", "south-2", "spec.flowers"),
+        over,
+        expired,
+    ];
+    let others = Others::of(std::slice::from_ref(&this), all, false);
+    let notes = |deed: &Approving| deed.apply(&mut garden(&json!({})), &this, noon()).unwrap().notes;
+    let deed = Approving { others, ..approving() };
+    assert_eq!(
+        notes(&deed),
+        [
+            "the approval covers 2 other open drifts of Bed/south-1, too, and the first of these changes uses it up: \
+          --exact binds it to this one only"
+        ]
+    );
+    let fields =
+        Approving { fields: vec!["spec.flowers".into()], mode: ApprovalMode::Always, ..deed.clone() };
+    assert_eq!(
+        notes(&fields),
+        ["the approval covers 1 other open drift of Bed/south-1, too: --exact binds it to this one only"]
+    );
+    assert_eq!(notes(&Approving { exact: true, ..deed }), [""; 0]);
+}
+
+#[test]
+fn what_has_passed_is_approved_for_the_next_time() {
+    let passed = json!({"status": {"state": "Passed"}});
+    let told = |deed: &Approving| approve(deed, &json!({}), &passed).unwrap().0.notes;
+    assert_eq!(
+        told(&approving()),
+        ["this change has passed already: the approval lets the next change of Bed/south-1 pass"]
+    );
+    assert_eq!(
+        told(&Approving { exact: true, ..approving() }),
+        ["this change has passed already: the approval lets the same change pass if it comes again"]
+    );
+}
+
+#[test]
+fn a_field_has_a_name() {
+    assert_eq!(field(" spec.replicas").unwrap(), "spec.replicas");
+    assert!(field(" ").is_err());
 }

@@ -24,7 +24,6 @@ pub(super) struct Watch {
     pub(super) layout: Layout,
     pub(super) selection: Selection,
     pub(super) wanted: Vec<Wanted>,
-    pub(super) labels: Option<String>,
 }
 
 /// What has been shown, and not as over or gone.
@@ -41,7 +40,7 @@ impl Watch {
     /// If drifts cannot be read to begin with, or nobody reads along.
     pub(super) async fn follow(&self, ledger: &Ledger, scope: &Scope) -> Result<()> {
         // What is wrong to begin with is told, and not tried for ever.
-        let known = ledger.known(scope, self.labels.as_deref()).await?;
+        let known = ledger.known(scope, None).await?;
         let mut shown = Shown::default();
         let entries: Vec<&Entry> = known.entries.iter().filter(|entry| self.has(&entry.drift)).collect();
         self.begin(&entries, &mut shown)?;

@@ -1,10 +1,14 @@
 //! Which drifts are meant, by what they are like.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
-use kausality_api::drift::{Drift, DriftState, short_user};
+use kausality_api::{
+    drift::{Drift, DriftState, short_user},
+    selector::{LabelSelector, Labels},
+};
 use kausality_cluster::Kinds;
+use serde_json::Value;
 
 use super::reference::{NamedObject, ObjectName};
 use crate::span;
@@ -12,7 +16,7 @@ use crate::span;
 /// Which drifts are meant.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
-    /// Only drifts with these labels, as kubectl selects them: app=web,tier!=db
+    /// Only drifts of children with these labels, as kubectl selects them: app=web,tier!=db; labels of drifts count, too
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(crate) selector: Option<String>,
 
@@ -72,14 +76,16 @@ impl Filter {
     /// The same with the kinds that are meant. `resolved`: drifts that are over are meant, too.
     ///
     /// # Errors
-    /// If the cluster cannot be asked for its kinds.
+    /// If the selector makes no sense, or the cluster cannot be asked for its kinds.
     pub(crate) async fn resolve(&self, kinds: &Kinds, resolved: bool, now: Timestamp) -> Result<Selection> {
         let object = async |name: &Option<ObjectName>| match name {
             Some(name) => name.clone().resolve(kinds).await.map(Some),
             None => Ok(None),
         };
         let states: Vec<DriftState> = self.state.iter().copied().map(Into::into).collect();
+        let labels = self.selector.as_deref().map(LabelSelector::parse).transpose();
         Ok(Selection {
+            labels: labels.map_err(|why| anyhow!("--selector: {why}"))?,
             resolved: resolved || states.contains(&DriftState::Resolved),
             states,
             parent: object(&self.parent).await?,
@@ -93,6 +99,8 @@ impl Filter {
 /// Which drifts are meant, once it is clear.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
+    /// What is asked of the labels of children and drifts.
+    pub(crate) labels: Option<LabelSelector>,
     /// Whether those that are over are meant, too.
     pub(crate) resolved: bool,
     pub(crate) states: Vec<DriftState>,
@@ -115,7 +123,18 @@ impl Selection {
             && self.child.as_ref().is_none_or(|child| child.is_child(drift))
             && self.actor.as_deref().is_none_or(|actor| is_actor(actor, &drift.spec.request.user))
             && self.since.is_none_or(|since| drift.status.last_seen >= since)
+            && self.labels.as_ref().is_none_or(|wanted| wanted.matches(&labels(drift)))
     }
+}
+
+/// The labels of a drift, and of its child as it was last seen. Those of a Secret are digests, and match nothing.
+fn labels(drift: &Drift) -> Labels {
+    let child = drift.spec.new_object.as_ref().or(drift.spec.old_object.as_ref());
+    let of_child = child.and_then(|child| child.pointer("/metadata/labels")).and_then(Value::as_object);
+    let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    let mut labels: Labels = of_child.into_iter().flatten().filter_map(text).collect();
+    labels.extend(drift.metadata.labels.clone());
+    labels
 }
 
 /// Whether a user is meant: by the whole name, as tables show it, or by the name of a service account alone.
@@ -129,7 +148,10 @@ fn is_actor(wanted: &str, user: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::ledger::fixture::drift;
 
     #[test]
     fn a_service_account_is_known_by_each_of_its_names() {
@@ -141,5 +163,25 @@ mod tests {
         }
         assert!(is_actor("alice", "alice"));
         assert!(!is_actor("b", "a:b"), "only service accounts have namespaces");
+    }
+
+    #[test]
+    fn labels_of_the_child_count_as_those_of_the_drift_do() {
+        let child = |labels: Value| json!({"metadata": {"labels": labels}});
+        let updated = json!({"metadata": {"labels": {"kausality.io/parent-uid": "u"}}, "spec": {
+            "oldObject": child(json!({"app": "old"})), "newObject": child(json!({"app": "web", "tier": "front"}))}});
+        let before = json!({"spec": {"oldObject": child(json!({"app": "web"}))}});
+        for (changes, selector, expected) in [
+            (&updated, "app=web,tier!=db", true),
+            (&updated, "app=web,kausality.io/parent-uid=u", true),
+            (&updated, "app=old", false),
+            (&updated, "tier=db", false),
+            (&before, "app=web", true),
+            (&json!({}), "app", false),
+        ] {
+            let labels = Some(LabelSelector::parse(selector).unwrap());
+            let selection = Selection { labels, ..Selection::default() };
+            assert_eq!(selection.has(&drift(changes).drift), expected, "{selector}");
+        }
     }
 }

@@ -21,7 +21,6 @@ use crate::{
 };
 
 mod group;
-mod narrow;
 
 use group::{Group, Key};
 
@@ -96,8 +95,8 @@ impl Suggest {
             anstream::eprintln!("{}", self.nothing(&drifts));
             return Ok(ExitCode::FAILURE);
         }
-        let rules: Vec<PolicyRule> =
-            drifts.groups.iter().map(|(key, group)| key.rule(group, self.namespace.as_deref())).collect();
+        let home = self.namespace.as_deref();
+        let rules: Vec<PolicyRule> = drifts.groups.iter().map(|(key, group)| key.rule(group, home)).collect();
         let policies: Vec<ApprovalPolicy> =
             rules.chunks(MAX_RULES).enumerate().map(|(number, rules)| self.policy(number, rules)).collect();
         for policy in &policies {
@@ -198,6 +197,7 @@ impl Suggest {
             }
         };
         let mut notes = vec![format!("{covered}, and {others}")];
+        notes.extend(drifts.groups.iter().filter_map(|(key, group)| key.widened(group)));
         notes.extend(self.left_out(drifts));
         notes
     }

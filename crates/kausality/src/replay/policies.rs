@@ -6,7 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use kausality_api::{API_VERSION, GROUP, exception::ApprovalPolicy, policy::Kausality};
+use kausality_api::{
+    API_VERSION, GROUP,
+    exception::{ApprovalPolicy, MAX_FIELD, MAX_NAMED},
+    policy::Kausality,
+};
 use kausality_core::exceptions::{self, Compiled, PolicyFault};
 use serde_json::Value;
 
@@ -131,7 +135,39 @@ pub(crate) fn exception(file: &Path, document: &Value) -> Result<(ApprovalPolicy
 /// # Errors
 /// All that is wrong with it, a line each.
 pub(crate) fn compiled(policy: &ApprovalPolicy, context: &str) -> Result<Compiled> {
+    let faults = limits(policy);
+    if !faults.is_empty() {
+        return Err(invalid(context, &faults));
+    }
     exceptions::compile(policy).map_err(|faults| invalid(context, &faults))
+}
+
+/// What only the API server would say of a policy: that a rule names too much.
+fn limits(policy: &ApprovalPolicy) -> Vec<PolicyFault> {
+    let mut faults = Vec::new();
+    for (place, rule) in policy.spec.rules.iter().enumerate() {
+        let fields = rule.matching.as_ref().map_or(&[][..], |matching| &matching.fields);
+        for (list, number) in [
+            ("causes", rule.causes.len()),
+            ("subjects", rule.subjects.len()),
+            ("exceptSubjects", rule.except_subjects.len()),
+            ("operations", rule.operations.len()),
+            ("match.fields", fields.len()),
+        ] {
+            if number > MAX_NAMED {
+                let message = format!("{number} are more than {MAX_NAMED}");
+                faults.push(PolicyFault { field: format!("spec.rules[{place}].{list}"), message });
+            }
+        }
+        for (number, field) in
+            fields.iter().enumerate().filter(|(_, field)| field.chars().count() > MAX_FIELD)
+        {
+            let message = format!("{} characters are more than {MAX_FIELD}", field.chars().count());
+            faults
+                .push(PolicyFault { field: format!("spec.rules[{place}].match.fields[{number}]"), message });
+        }
+    }
+    faults
 }
 
 fn invalid(context: &str, faults: &[PolicyFault]) -> anyhow::Error {
@@ -163,6 +199,26 @@ mod tests {
         assert_eq!(loaded(policy).unwrap().exceptions.len(), 1);
         let error = format!("{:#}", loaded(&policy.replace("'true'", "'tru'")).unwrap_err());
         assert!(error.contains("p.yaml: policy a is not valid: spec.rules[0].match.cel: "), "{error}");
+    }
+
+    #[test]
+    fn what_the_definition_would_not_take_is_a_fault_here_too() {
+        let policy = |fields: &[String]| {
+            let fields = fields.join(", ");
+            format!(
+                "apiVersion: kausality.io/v1alpha1\nkind: ClusterApprovalPolicy\nmetadata: {{name: a}}\n\
+                 spec: {{rules: [{{apiVersion: v1, kind: Pod, subjects: [{{kind: User, name: a}}], match: {{fields: [{fields}]}}}}]}}\n"
+            )
+        };
+        let many: Vec<String> = (0..33).map(|number| format!("spec.f{number}")).collect();
+        assert!(loaded(&policy(&many[..32])).is_ok());
+        let error = format!("{:#}", loaded(&policy(&many)).unwrap_err());
+        assert!(error.contains("spec.rules[0].match.fields: 33 are more than 32"), "{error}");
+        let error = format!("{:#}", loaded(&policy(&[format!("spec.{}", "x".repeat(1020))])).unwrap_err());
+        assert!(
+            error.contains("spec.rules[0].match.fields[0]: 1025 characters are more than 1024"),
+            "{error}"
+        );
     }
 
     #[test]

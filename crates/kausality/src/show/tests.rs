@@ -86,3 +86,10 @@ fn what_the_engine_saw_is_told_and_nothing_is_made_up() {
     );
     assert!(rejected.contains("kausality approve"), "{rejected}");
 }
+
+#[test]
+fn what_has_passed_is_decided_for_the_next_time() {
+    let text = shown(&json!({"status": {"state": "Passed"}}), ParentView::Same(garden(&json!({})).into()));
+    let (_, commands) = text.split_once("What you can do\n").unwrap();
+    insta::assert_snapshot!("passed", commands);
+}

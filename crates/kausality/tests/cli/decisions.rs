@@ -69,6 +69,19 @@ async fn several_need_a_yes_and_one_write_for_each_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn changes_of_one_child_are_approved_one_by_one() {
+    let stage = with_drifts().await;
+    let south = stage.get(&format!("{GARDENS}/south")).await;
+    stage.drift(&Plot { path: "spec.soil", ..Plot::new("aaa3000000000000", &south, "south-1") }).await;
+    stage.golden("approve-covers-others", &["approve", "aaa1", "-n", "park", "--dry-run"]);
+    stage.golden("approve-same-child", &["approve", "--parent", "garden/south", "-n", "park", "--yes"]);
+    let entries = stage.annotation("south", "approvals").await;
+    let mut diffs: Vec<Value> = entries.as_array().unwrap().iter().map(|one| one["diff"].clone()).collect();
+    diffs.sort_by_key(Value::to_string);
+    assert_eq!(diffs, [json!("diff-aaa1000000000000"), json!("diff-aaa3000000000000"), Value::Null]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn filters_choose() {
     let stage = with_drifts().await;
     let by_parent = stage.run(&["approve", "--parent", "garden/north", "-n", "park"]);

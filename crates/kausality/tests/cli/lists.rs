@@ -90,6 +90,43 @@ async fn filters_leave_what_is_meant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn labels_are_those_of_the_child() {
+    let stage = full().await;
+    let south = stage.get(&format!("{GARDENS}/south")).await;
+    let mut drift = Plot::new("fff1000000000000", &south, "south-3").drift();
+    let labels = json!({"app": "web", "tier": "front"});
+    drift.spec.new_object = Some(json!({"metadata": {"name": "south-3", "labels": labels}}));
+    stage.post(DRIFTS, &serde_json::to_value(drift).unwrap()).await;
+    let found = stage.run(&["drifts", "-n", "park", "-l", "app=web,tier!=db", "-o", "name"]);
+    assert_eq!(found.out, "drift/fff1000000000000\n", "{found:?}");
+    let watch = Watching::start(&mut stage.command(&["drifts", "-n", "park", "-w", "-l", "app=web"]));
+    assert_eq!([watch.next(), watch.next()], ["NAME STATE", "fff1000000000000 Blocked"]);
+    let approved = stage.run(&["approve", "-l", "app=web", "-n", "park"]);
+    assert!(
+        approved.code == 0 && approved.out.contains("drift/fff1000000000000 approved once"),
+        "{approved:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_that_leave_nothing_say_so() {
+    let stage = full().await;
+    let told = |arguments: &[&str]| stage.run(&[&["drifts", "-n", "park"], arguments].concat()).err;
+    assert_eq!(told(&["--actor", "nobody"]), "No open drifts in namespace park match. 3 others are open.\n");
+    assert_eq!(
+        told(&["-l", "app=web", "--group"]),
+        "No open drifts in namespace park match. 3 others are open.\n"
+    );
+    assert_eq!(told(&["deployment/gone"]), "No open drifts in namespace park match. 3 others are open.\n");
+    assert_eq!(
+        told(&["--all", "--actor", "nobody"]),
+        "No drifts in namespace park match. There are 4 others.\n"
+    );
+    let none = stage.run(&["drifts", "-n", "default", "--actor", "nobody"]);
+    assert_eq!(none.err, "No open drifts in namespace default.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_line_for_each_cause() {
     let stage = full().await;
     stage.golden("group", &["drifts", "-A", "--all", "--group"]);

@@ -164,3 +164,14 @@ fn items_of_lists_are_alike_and_fields_are_not() {
         assert_eq!(of_any_item(path), expected, "{path}");
     }
 }
+
+#[test]
+fn a_child_that_drifts_twice_is_one_child() {
+    let drifts = [
+        drift("web-1", ROBOT, 0, &["a"]),
+        drift("web-1", ROBOT, 1, &["b"]),
+        drift("web-2", ROBOT, 2, &["a"]),
+    ];
+    let [cause] = causes(&drifts).try_into().unwrap();
+    assert_eq!((cause.count, &cause.kinds), (3, &[("ReplicaSet".to_owned(), 2)].into()));
+}

@@ -149,7 +149,12 @@ fn conditions(rule: &PolicyRule) -> Vec<String> {
         conditions.push(format!("of the change, it holds that {}", cel.trim()));
     }
     if !matching.fields.is_empty() {
-        conditions.push(format!("nothing changes but {}", matching.fields.join(", ")));
+        let fields = matching.fields.join(", ");
+        conditions.push(match (rule.action, matching.fields.len()) {
+            (Action::Allow, _) => format!("nothing changes but {fields}"),
+            (Action::Deny, 1) => format!("{fields} changes"),
+            (Action::Deny, _) => format!("any of {fields} changes"),
+        });
     }
     if let Some(regexp) = &matching.regexp {
         conditions.push(format!("all that is wanted of the object looks like {regexp}"));

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use jiff::{Timestamp, tz::TimeZone};
 use kausality_api::{
     approval::ApprovalMode,
-    exception::{Action, Matching, PolicyRule, RuleCause, RuleOperation, Subject},
+    exception::{Action, MAX_NAMED, Matching, PolicyRule, RuleCause, RuleOperation, Subject},
 };
 use kausality_core::review::Operation;
-use kausality_fields::Path;
 
-use super::narrow::fields;
-use crate::{output::count, replay::engine::Judged};
+use crate::{
+    output::count,
+    policy::narrow::{self, Narrowed},
+    replay::engine::Judged,
+};
 
 /// What a rule names. Drifts that differ in any of it need rules of their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +31,7 @@ pub(super) struct Key {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     drifts: usize,
-    fields: BTreeSet<Path>,
+    fields: BTreeSet<String>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
 }
@@ -37,7 +39,7 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn add(&mut self, judged: &Judged) {
         self.drifts += 1;
-        self.fields.extend(judged.fields.iter().cloned());
+        self.fields.extend(judged.fields.iter().map(ToString::to_string));
         self.first = [self.first, judged.at].into_iter().flatten().min();
         self.last = self.last.max(judged.at);
     }
@@ -78,14 +80,38 @@ impl Key {
         (can_be_named && home.is_none_or(is_of)).then_some(key)
     }
 
+    /// That the rule names more than was changed, and why.
+    pub(super) fn widened(&self, group: &Group) -> Option<String> {
+        let Narrowed { fields, widened } = self.fields(group);
+        if !widened {
+            return None;
+        }
+        let all = match fields.as_slice() {
+            [] => "all fields".to_owned(),
+            some => format!("all of {}", some.join(", ")),
+        };
+        let why = match group.fields.len() {
+            number @ 0..=MAX_NAMED => {
+                format!("some of the {number} fields that changed are too long to name")
+            }
+            number => format!("{number} fields changed, and a rule names {MAX_NAMED} at most"),
+        };
+        let (kind, name) = (&self.kind, &self.name);
+        Some(format!("Widened: the rule for updates of {kind} {name} is for {all}, since {why}."))
+    }
+
+    /// What changed; nothing, where it is created or deleted as a whole: its name says it all.
+    fn fields(&self, group: &Group) -> Narrowed {
+        match RuleOperation::of(self.operation) {
+            RuleOperation::Update => narrow::fields(&group.fields),
+            RuleOperation::Create | RuleOperation::Delete => Narrowed { fields: Vec::new(), widened: false },
+        }
+    }
+
     /// The rule, in a policy of this namespace or for the whole cluster.
     pub(super) fn rule(&self, group: &Group, home: Option<&str>) -> PolicyRule {
         let operation = RuleOperation::of(self.operation);
-        // What is created or deleted is so as a whole: its name says it all.
-        let fields = match operation {
-            RuleOperation::Update => fields(&group.fields),
-            RuleOperation::Create | RuleOperation::Delete => Vec::new(),
-        };
+        let fields = self.fields(group).fields;
         let namespace = match (self.namespace.as_str(), home) {
             // An object without a namespace is named by its kind; but a policy in one must be told to look beyond it.
             ("", Some(_)) => Some("*".to_owned()),

@@ -19,6 +19,7 @@ fn everything_that_a_rule_says_is_told() {
             },
             {
                 "action": "deny", "causes": ["drift", "origin"], "apiVersion": "*", "kind": "*", "mode": "always", "name": "*",
+                "match": {"fields": ["spec.n", "spec.m"]},
                 "subjects": [
                     {"kind": "Group", "name": "system:authenticated"}, {"kind": "Group", "name": "sre"},
                     {"kind": "ServiceAccount", "name": "*", "namespace": "*"}, {"kind": "User", "name": "*"},
@@ -48,6 +49,7 @@ fn everything_that_a_rule_says_is_told() {
     who: everybody, or anybody in group sre, or any service account of any namespace, or any user
     what: CREATE, UPDATE or DELETE of anything
     where: in namespace infra
+    if: any of spec.n, spec.m changes
     lasts: always
     ");
 }
