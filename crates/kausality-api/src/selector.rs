@@ -54,8 +54,9 @@ impl LabelSelector {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let selector = Self { match_labels: Labels::new(), match_expressions: words::parse(text)? };
-        match selector.fault("selector") {
-            Some(fault) => Err(fault),
+        match selector.fault("") {
+            // Who writes words knows no fields.
+            Some(fault) => Err(fault.split_once(": ").map_or(fault.clone(), |(_, what)| what.to_owned())),
             None => Ok(selector),
         }
     }

@@ -113,5 +113,7 @@ mod tests {
         ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
+        let told = LabelSelector::parse("a=b=c").unwrap_err();
+        assert_eq!(told, "\"b=c\" is no value of a label");
     }
 }

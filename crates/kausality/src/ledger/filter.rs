@@ -85,7 +85,7 @@ impl Filter {
         let states: Vec<DriftState> = self.state.iter().copied().map(Into::into).collect();
         let labels = self.selector.as_deref().map(LabelSelector::parse).transpose();
         Ok(Selection {
-            labels: labels.map_err(|why| anyhow!("--selector: {why}"))?,
+            labels: labels.map_err(|why| anyhow!("this is no selector of labels: {why}"))?,
             resolved: resolved || states.contains(&DriftState::Resolved),
             states,
             parent: object(&self.parent).await?,

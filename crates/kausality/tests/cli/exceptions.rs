@@ -115,3 +115,35 @@ async fn rules_that_deny_are_named_wherever_they_are() {
     let said = stage.run(&["except", "bbb1", "-n", "park", "--yes"]);
     assert!(said.code == 0 && !said.err.contains("CAUTION"), "{said:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drift_of_many_fields_makes_a_rule_that_the_server_takes() {
+    let stage = Stage::new().await;
+    let south = stage.garden("south", &json!({})).await;
+    let mut drift = Plot::new("aaa1000000000000", &south, "south-1").drift();
+    let soil = |value: &str| {
+        (0..33).map(|at| (format!("f{at:02}"), json!(value))).collect::<serde_json::Map<_, _>>()
+    };
+    let bed = |value: &str| {
+        Some(
+            json!({"apiVersion": "garden.io/v1", "kind": "Bed", "metadata": {"name": "south-1", "namespace": "park"},
+            "spec": {"soil": soil(value)}}),
+        )
+    };
+    (drift.spec.old_object, drift.spec.new_object) = (bed("dry"), bed("wet"));
+    let one = drift.spec.changes[0].clone();
+    drift.spec.changes = soil("wet")
+        .keys()
+        .map(|name| {
+            let mut change = one.clone();
+            change.path = format!("spec.soil.{name}");
+            change
+        })
+        .collect();
+    stage
+        .post("/apis/kausality.io/v1alpha1/namespaces/park/drifts", &serde_json::to_value(drift).unwrap())
+        .await;
+    stage.golden("except-widened", &["except", "aaa1", "-n", "park", "--yes"]);
+    let rule = stage.get(&format!("{POLICIES}/exceptions")).await["spec"]["rules"][0].clone();
+    assert_eq!(rule["match"]["fields"], json!(["spec.soil"]));
+}

@@ -80,7 +80,13 @@ async fn the_chain_up_and_the_family_down() {
 async fn policies_are_listed() {
     let stage = Stage::new().await;
     let empty = stage.run(&["policies"]);
-    assert_eq!((empty.code, empty.err.as_str()), (0, "There are no Kausality policies. Without them, only what the webhook was started with is watched.\n"));
+    assert_eq!(
+        (empty.code, empty.err.as_str()),
+        (
+            0,
+            "There are no Kausality policies. Without them, only what the webhook was started with is watched.\n"
+        )
+    );
     let policies = "/apis/kausality.io/v1alpha1/kausalities";
     for (name, mode) in [("gardens", "enforce"), ("all", "log")] {
         let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "Kausality", "metadata": {"name": name},

@@ -24,6 +24,7 @@ async fn names_must_mean_something_and_not_too_much() {
         ("filters-without-drift", &["approve", "--actor", "nobody", "-n", "park"]),
         ("filters-against-name", &["approve", "garden/south", "--actor", "nobody", "-n", "park"]),
         ("selector-broken", &["drifts", "-n", "park", "-l", "a=b=c"]),
+        ("context-unknown", &["drifts", "-n", "park", "--context", "zz"]),
     ] {
         let said = stage.golden(name, arguments);
         assert_eq!(said.code, 1, "{said:?}");
@@ -40,6 +41,8 @@ async fn a_misuse_exits_with_2() {
         &["approve", "aaa", "--expires", "yesterday"],
         &["approve", "aaa", "--expires", "2020-01-01T00:00:00Z"],
         &["approve", "aaa", "--reason", " "],
+        &["approve", "aaa", "--fields", ""],
+        &["approve", "aaa", "--fields", "spec.a,"],
         &["approve", "--parent", "south"],
         &["reject", "aaa"],
         &["freeze", "garden/south"],

@@ -102,7 +102,10 @@ async fn curated_policies_are_left_out_by_file_or_name() {
         let made = helm.template(&["--show-only", "templates/exceptions.yaml", "--set", &excluded]);
         let made = objects(&made);
         let names: Vec<&str> = made.iter().filter_map(|one| one["metadata"]["name"].as_str()).collect();
-        assert!(!names.contains(&"kausality-flux") && names.contains(&"kausality-argo-cd"), "{name}: {names:?}");
+        assert!(
+            !names.contains(&"kausality-flux") && names.contains(&"kausality-argo-cd"),
+            "{name}: {names:?}"
+        );
     }
 }
 

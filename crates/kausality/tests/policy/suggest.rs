@@ -181,3 +181,21 @@ fn many_rules_make_several_policies() {
     let said = kausality(&["policy", "suggest", "--all-drifts", recordings]);
     assert_eq!(said.out.lines().filter(|line| *line == "---").count(), 1);
 }
+
+#[test]
+fn a_rule_that_is_wider_than_the_drifts_says_so() {
+    let text = std::fs::read_to_string(root().join(fixture("custom-resources.jsonl"))).unwrap();
+    let mut lines: Vec<String> = text.lines().take(7).map(ToOwned::to_owned).collect();
+    let mut review: Value = serde_json::from_str(&lines[6]).unwrap();
+    let soil =
+        |value: &str| (0..40).map(|at| (format!("f{at}"), json!(value))).collect::<serde_json::Map<_, _>>();
+    review["request"]["oldObject"]["spec"]["soil"] = soil("dry").into();
+    review["request"]["object"]["spec"]["soil"] = soil("wet").into();
+    lines[6] = review.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wide.jsonl");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let said = kausality(&["policy", "suggest", "--all-drifts", file.to_str().unwrap()]);
+    let note = said.out.lines().find(|line| line.contains("Widened")).unwrap_or(&said.out);
+    insta::assert_snapshot!(note);
+}
