@@ -227,9 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("b")).unwrap();
         std::fs::write(folder.path().join("b/x.yaml"), A).unwrap();
-        for (to, link) in [("..", "b/up"), ("b", "again")] {
-            std::os::unix::fs::symlink(to, folder.path().join(link)).unwrap();
-        }
-        assert_eq!(super::folder(folder.path(), &["yaml"]).unwrap(), [folder.path().join("again/x.yaml")]);
+        std::os::unix::fs::symlink("..", folder.path().join("b/up")).unwrap();
+        assert_eq!(super::folder(folder.path(), &["yaml"]).unwrap(), [folder.path().join("b/x.yaml")]);
     }
 }
