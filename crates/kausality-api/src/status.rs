@@ -13,7 +13,8 @@ pub struct KausalityStatus {
     /// Whether the policy is in force, and why not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// The kinds of parents that Kausality was not allowed to read, and is to be granted.
+    /// The kinds of parents that the policy does not have reviewed. Kausality is to be granted to read them, and who decides
+    /// about drifts on them is to be reviewed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<ParentKind>,
 }

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use kausality_api::approval::Approval;
 use kausality_core::{
-    Decision, Exception, Known, KnownParent, Review,
+    Decision, Exception, Facts, Known, KnownParent, Review,
     cause::Cause,
     decide,
     decision::Effect,
+    decisions,
     gate::Resolution,
-    ledger,
+    ledger, questions,
     review::{BadReview, Request},
 };
 use tokio::time::Instant;
@@ -97,6 +98,27 @@ impl Cluster {
             self.clone().follow(&known, &decision);
         }
         Ok((describe(&review.request), decision))
+    }
+}
+
+impl Cluster {
+    /// Decides before the time is up whether whoever sends a review may decide about drifts, and nothing else: for kinds
+    /// that are not watched. With the decision comes what `describe` says of the request.
+    ///
+    /// # Errors
+    /// If the bytes are no review.
+    pub async fn decisions<T>(
+        &self,
+        bytes: &[u8],
+        until: Instant,
+        describe: impl FnOnce(&Request<'_>) -> T,
+    ) -> Result<(T, Decision), BadReview> {
+        let review = Review::parse(bytes)?;
+        let settings = self.settings();
+        let matters = questions(&review.request, &settings).authority;
+        let authority = self.authority(matters, &review.request, until.min(Instant::now() + TIME)).await;
+        let facts = Facts { authority, ..Facts::new(self.clock.now(), &settings) };
+        Ok((describe(&review.request), decisions(&review, &facts)))
     }
 }
 

@@ -363,16 +363,27 @@ impl Cluster {
             let parent = if has_parent { KnownParent::Unreadable(late()) } else { KnownParent::None };
             (parent, is_scale.then(|| Err(late())), None)
         });
-        if let (KnownParent::Unreadable(why), Some(owner)) = (&mut parent, &owner)
-            && let Some(advice) = self.ask_for(owner, request, namespace.as_deref())
-        {
-            *why = format!("{why}: {advice}");
+        match (&mut parent, &owner) {
+            (KnownParent::Unreadable(why), Some(owner)) => {
+                if let Some(advice) = self.ask_for(owner, request, namespace.as_deref()) {
+                    *why = format!("{why}: {advice}");
+                }
+            }
+            (KnownParent::Found { .. }, Some(owner)) => {
+                self.tell_of(owner, request, namespace.as_deref()).await;
+            }
+            _ => {}
         }
-        let authority = match authority {
+        let authority = self.authority(authority, request, until).await;
+        Known { now: self.clock.now(), parent, scaled, namespace, exception: None, authority }
+    }
+
+    /// Whether whoever sends a request may decide about drifts, if that matters.
+    pub(crate) async fn authority(&self, matters: bool, request: &Request<'_>, until: Instant) -> Authority {
+        match matters {
             true => self.authorities.of(&self.client, request, until).await,
             false => Authority::Unasked,
-        };
-        Known { now: self.clock.now(), parent, scaled, namespace, exception: None, authority }
+        }
     }
 
     /// A namespace. Nothing is denied in one that has just been taken out of protection.

@@ -1,8 +1,8 @@
-//! Kinds of parents that may not be read, and the question for it.
+//! Kinds of parents that policies do not name, and the question for them.
 //!
 //! A policy names the kinds that it is about, and not those of their parents. Where the API server forbids to read a
-//! parent, its kind is written into the `status.parents` of the policy that covers the child; whoever grants rights
-//! to the webhook finds it there.
+//! parent, or nobody need be asked who decides about drifts on it, its kind is written into the `status.parents` of the
+//! policy that covers the child; whoever grants rights to the webhook, and registers it, finds it there.
 
 use std::{
     collections::HashMap,
@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use kausality_api::{API_VERSION, GROUP, status::ParentKind};
+use kausality_api::{API_VERSION, GROUP, policy::Kausality, status::ParentKind};
 use kausality_core::{
-    Namespace,
-    policy::Target,
+    Namespace, Settings,
+    policy::{self, Target},
     review::Request,
     summary::{Owner, group},
 };
@@ -118,22 +118,9 @@ impl Cluster {
         namespace: Option<&Namespace>,
     ) -> Option<String> {
         let kind = self.grants.refused(owner)?;
-        let object = request.old_object.as_ref().or(request.object.as_ref());
-        let labels = object.map(|object| object.metadata.labels()).unwrap_or_default();
         let settings = self.settings();
-        let target = Target {
-            group: &request.resource.group,
-            resource: &request.resource.resource,
-            namespace: &request.namespace,
-            namespace_labels: namespace.map(|namespace| &namespace.labels),
-            labels: &labels,
-        };
-        let (_, policy) = settings.policies.mode(&target)?;
-        let parent = ParentKind {
-            api_group: kind.resource.group.clone(),
-            kind: kind.resource.kind.clone(),
-            resource: kind.resource.plural.clone(),
-        };
+        let policy = &policy_of(&settings, request, namespace)?.metadata.name;
+        let parent = parent_kind(&kind);
         if !request.is_dry_run() && self.grants.is_due(policy, &parent, Instant::now()) {
             tracing::warn!(
                 policy,
@@ -145,6 +132,51 @@ impl Cluster {
             tokio::spawn(ask(self.fresh.clone(), policy.to_owned(), parent));
         }
         is_secret(&kind).then(|| advice(policy))
+    }
+
+    /// Tells of the kind of a parent, if the policy that covers a request does not have it reviewed. Secrets are read where
+    /// a policy names them, and sent to nobody else.
+    pub(crate) async fn tell_of(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
+        let settings = self.settings();
+        if settings.policies.is_empty() || request.is_dry_run() {
+            return;
+        }
+        let Some(policy) = policy_of(&settings, request, namespace) else { return };
+        let Ok(kind) = self.kinds.of_kind(&owner.api_version, &owner.kind).await else { return };
+        let (group, plural) = (&*kind.resource.group, &*kind.resource.plural);
+        let withheld = is_secret(&kind) && !policy::names(&policy.spec, group, plural);
+        if withheld || policy::covers_parents(&policy.spec, group, plural, kind.namespaced) {
+            return;
+        }
+        let (name, parent) = (&policy.metadata.name, parent_kind(&kind));
+        if self.grants.is_due(name, &parent, Instant::now()) {
+            tokio::spawn(ask(self.fresh.clone(), name.clone(), parent));
+        }
+    }
+}
+
+/// The policy that covers a request.
+fn policy_of<'a>(
+    settings: &'a Settings,
+    request: &Request<'_>,
+    namespace: Option<&Namespace>,
+) -> Option<&'a Kausality> {
+    let object = request.old_object.as_ref().or(request.object.as_ref());
+    let labels = object.map(|object| object.metadata.labels()).unwrap_or_default();
+    settings.policies.policy(&Target {
+        group: &request.resource.group,
+        resource: &request.resource.resource,
+        namespace: &request.namespace,
+        namespace_labels: namespace.map(|namespace| &namespace.labels),
+        labels: &labels,
+    })
+}
+
+fn parent_kind(kind: &Kind) -> ParentKind {
+    ParentKind {
+        api_group: kind.resource.group.clone(),
+        kind: kind.resource.kind.clone(),
+        resource: kind.resource.plural.clone(),
     }
 }
 
@@ -166,8 +198,10 @@ async fn ask(client: Client, policy: String, parent: ParentKind) {
     let (parameters, patch) = (PatchParams::apply(&manager).force(), Patch::Apply(patch));
     match tokio::time::timeout(DEADLINE, api.patch_status(&policy, &parameters, &patch)).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!(policy, %error, "cannot ask for the right to read a parent"),
-        Err(_) => tracing::warn!(policy, "cannot ask for the right to read a parent: no answer"),
+        // It has gone, or is one of a file, by which nobody is registered.
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => {}
+        Ok(Err(error)) => tracing::warn!(policy, %error, "cannot tell of the kind of a parent"),
+        Err(_) => tracing::warn!(policy, "cannot tell of the kind of a parent: no answer"),
     }
 }
 

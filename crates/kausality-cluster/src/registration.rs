@@ -16,6 +16,9 @@ use crate::kinds::Kind;
 /// The name of the webhook: audit entries begin with it.
 pub const WEBHOOK: &str = "drift.kausality.io";
 
+/// The name of the webhook that is asked who decides about drifts, on kinds that are not watched.
+pub const OF_DECISIONS: &str = "decisions.kausality.io";
+
 /// The name of the webhook that is asked about policies.
 pub const OF_POLICIES: &str = "policies.kausality.io";
 
@@ -68,6 +71,68 @@ pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> [Valu
     [of(whole.collect(), &["CREATE", "UPDATE", "DELETE"]), of(parts.collect(), &["UPDATE"])]
 }
 
+/// Whether a request changes what people decide about drifts, or what decisions rest on.
+#[must_use]
+pub fn decides() -> String {
+    let keys = Value::from_iter(kausality_core::decisive());
+    let of = |object: &str| {
+        format!(
+            "(has({object}.metadata.annotations) && k in {object}.metadata.annotations \
+            ? [{object}.metadata.annotations[k]] : [])"
+        )
+    };
+    let (new, old) = (of("object"), of("oldObject"));
+    format!("{keys}.exists(k, {new} != (oldObject == null ? [] : {old}))")
+}
+
+/// What of some resources is reviewed for decisions about drifts. Their owners may be in no namespace, and the status
+/// of some kinds stores annotations, too.
+#[must_use]
+pub fn decision_rule(group: &str, version: &str, plurals: &[&str]) -> Value {
+    let resources = plurals.iter().flat_map(|plural| [(*plural).to_owned(), format!("{plural}/status")]);
+    json!({"apiGroups": [group], "apiVersions": [version], "resources": resources.collect::<Vec<String>>(),
+        "operations": ["CREATE", "UPDATE"], "scope": "*"})
+}
+
+/// Whether a webhook of this name is one of decisions about drifts: of a policy, or [`OF_DECISIONS`].
+#[must_use]
+pub fn is_of_decisions(name: &str) -> bool {
+    let part = name.strip_suffix(GROUP).and_then(|rest| rest.strip_suffix('.'));
+    let last = part.and_then(|part| part.rsplit('.').next());
+    last.is_some_and(|last| last == "decisions" || last.starts_with("decisions-"))
+}
+
+/// The webhook that looks at decisions about drifts where nothing else is looked at, found as `client` says. Only who
+/// changes what [`decides`] is about depends on it. `elsewhere` is the condition for what is looked at anyway. Where both
+/// may be asked, it must come first, so that it sees what was sent.
+#[must_use]
+pub fn of_decisions(
+    name: &str,
+    client: &Value,
+    rules: &[Value],
+    elsewhere: Option<&str>,
+    namespaces: &Value,
+    fail_closed: bool,
+) -> Value {
+    let decides = json!({"name": "decisions", "expression": decides()});
+    let elsewhere = elsewhere.map(|it| json!({"name": "not-watched", "expression": format!("!({it})")}));
+    let conditions: Vec<Value> = [decides].into_iter().chain(elsewhere).collect();
+    json!({
+        "name": name,
+        "clientConfig": client,
+        "rules": rules,
+        "matchConditions": conditions,
+        "namespaceSelector": namespaces,
+        "objectSelector": {},
+        "failurePolicy": if fail_closed { "Fail" } else { "Ignore" },
+        "reinvocationPolicy": "Never",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+    })
+}
+
 /// The webhook that refuses policies which cannot be understood, found as `client` says. Policies can be written while
 /// nobody answers: who relaxes one may do so just because of that.
 #[must_use]
@@ -96,18 +161,35 @@ impl Registration {
         client
     }
 
+    /// Another path of the webhook, beside the one where changes are looked at.
+    fn beside(&self, path: &str) -> Value {
+        self.client(&match self.url.rsplit_once('/') {
+            Some((server, _)) => format!("{server}/{path}"),
+            None => self.url.clone(),
+        })
+    }
+
+    /// The webhook of decisions about drifts, on whatever is not watched.
+    fn of_decisions(&self, namespaces: &Value) -> Value {
+        let watched =
+            self.kinds.iter().map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group));
+        let watched = format!(
+            "(request.resource.resource + '.' + request.resource.group) in {}",
+            Value::from_iter(watched)
+        );
+        let rule = decision_rule("*", "*", &["*"]);
+        let client = self.beside("decisions");
+        of_decisions(OF_DECISIONS, &client, &[rule], Some(&watched), namespaces, self.fail_closed)
+    }
+
     /// The ValidatingWebhookConfiguration: of policies, which are looked at beside where changes are.
     #[must_use]
     pub fn of_policies(&self) -> Value {
-        let url = match self.url.rsplit_once('/') {
-            Some((server, _)) => format!("{server}/validate"),
-            None => self.url.clone(),
-        };
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",
             "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "kausality"}},
-            "webhooks": [of_policies(&self.client(&url))],
+            "webhooks": [of_policies(&self.beside("validate"))],
         })
     }
 
@@ -119,6 +201,9 @@ impl Registration {
             let ApiResource { group, version, plural, .. } = &kind.resource;
             rules(group, version, &[plural], "*")
         });
+        let namespaces = json!({"matchExpressions": [{
+            "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": self.excluded_namespaces,
+        }]});
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
@@ -128,16 +213,14 @@ impl Registration {
                 "clientConfig": client,
                 "rules": rules.collect::<Vec<Value>>(),
                 "matchConditions": [{"name": "intent-or-kausality-annotations", "expression": MATTERS}],
-                "namespaceSelector": {"matchExpressions": [{
-                    "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": self.excluded_namespaces,
-                }]},
+                "namespaceSelector": namespaces,
                 "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
                 "reinvocationPolicy": "IfNeeded",
                 "matchPolicy": "Equivalent",
                 "sideEffects": "NoneOnDryRun",
                 "admissionReviewVersions": ["v1"],
                 "timeoutSeconds": 10,
-            }],
+            }, self.of_decisions(&namespaces)],
         })
     }
 

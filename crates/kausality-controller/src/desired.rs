@@ -187,6 +187,7 @@ pub fn desired(
                 if entries.is_empty() && !resources.is_empty() {
                     finding.nowhere = Some("it names no namespace but Kausality's own");
                 }
+                webhooks.extend(entries::of_decisions(policy, spec, (&resources, served), &claims, place));
                 webhooks.extend(entries);
                 roles.push(roles::of(policy, spec, &resources, place));
                 finding.watched =
@@ -198,6 +199,8 @@ pub fn desired(
         }
         findings.insert(policy.name.clone(), finding);
     }
+    // They are to see what was sent.
+    webhooks.sort_by_key(|entry| !entries::is_of_decisions(entry));
     let mutating =
         (!webhooks.is_empty()).then(|| configuration("MutatingWebhookConfiguration", webhooks, place));
     let validating = (!place.bundle.is_empty())
@@ -227,7 +230,9 @@ fn faults<'a>(
         let fault = match &policy.spec {
             Err(fault) => fault.clone(),
             Ok(spec) => {
-                let entries = entries::of(&policy.name, spec, &expand(spec, served).0, &[], place);
+                let resources = expand(spec, served).0;
+                let mut entries = entries::of(&policy.name, spec, &resources, &[], place);
+                entries.extend(entries::of_decisions(policy, spec, (&resources, served), &[], place));
                 let size = Value::Array(entries).to_string().len();
                 if let Some(left) = room.checked_sub(size) {
                     room = left;

@@ -123,6 +123,10 @@ pub(crate) fn ignored(keys: &str) -> String {
     )
 }
 
+pub(crate) fn not_decided(keys: &str) -> String {
+    shorten(&format!("kausality: {keys}: ignored, whoever reconciles an object decides nothing on it"), 120)
+}
+
 fn annotate(object: &ObjectId, what: &str) -> String {
     let namespace = match object.namespace.as_str() {
         "" => String::new(),

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The annotations by which people decide.
-const DECIDING: [&str; 5] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL];
+pub(crate) const DECIDING: [&str; 5] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL];
 
 /// Who may decide about drifts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,11 @@ use crate::{
     review::{Metadata, Request, Review},
 };
 
+mod decisions;
 mod judge;
 mod protect;
+
+pub use decisions::{decisions, decisive};
 
 /// The longest warning in characters. The API server itself passes on far less.
 const MAX_WARNING: usize = 1000;

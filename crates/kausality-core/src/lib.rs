@@ -74,7 +74,7 @@ pub mod written;
 
 pub use change::Drift;
 pub use child::annotations_bump_generation;
-pub use decide::{decide, is_bound_to_conflict};
+pub use decide::{decide, decisions, decisive, is_bound_to_conflict};
 pub use decision::Decision;
 pub use facts::{
     Exception, Facts, Known, KnownParent, Namespace, Parent, Questions, ScaledObject, Settings, parent_id,

@@ -57,6 +57,14 @@ impl Policies {
     /// The mode that the most specific matching policy gives, with that policy's name.
     #[must_use]
     pub fn mode(&self, target: &Target<'_>) -> Option<(Mode, &str)> {
+        let best = self.policy(target)?;
+        let overridden = best.spec.overrides.iter().find(|entry| applies(entry, target));
+        Some((overridden.map_or(best.spec.mode, |entry| entry.mode), &best.metadata.name))
+    }
+
+    /// The most specific matching policy.
+    #[must_use]
+    pub fn policy(&self, target: &Target<'_>) -> Option<&Kausality> {
         let best = self
             .naming(&self.by_resource, target.group, target.resource, target.namespace)
             .filter(|(policy, _)| selects(&policy.spec, target))
@@ -64,10 +72,14 @@ impl Policies {
                 let place = namespace_rank(policy.spec.namespaces.as_ref(), target)?;
                 Some(((place, explicit, Reverse(policy.metadata.name.as_str())), policy))
             })
-            .max_by_key(|(rank, _)| *rank)?
-            .1;
-        let overridden = best.spec.overrides.iter().find(|entry| applies(entry, target));
-        Some((overridden.map_or(best.spec.mode, |entry| entry.mode), &best.metadata.name))
+            .max_by_key(|(rank, _)| *rank)?;
+        Some(best.1)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// When objects of a kind count as settled, by the most specific policy that names it and says so.
@@ -128,6 +140,24 @@ fn places<'a>(all: &'a [Kausality], namespaces: impl Fn(&'a Kausality) -> Vec<&'
         }
     }
     found
+}
+
+/// Whether a policy is certainly for the parent of every object that it is for: it names the parent's resource, and depends
+/// on no labels of objects, nor, where the parent is in none, on namespaces.
+#[must_use]
+pub fn covers_parents(spec: &KausalitySpec, group: &str, resource: &str, namespaced: bool) -> bool {
+    let anywhere = |it: &Namespaces| it.names.is_empty() && it.selector.is_none();
+    spec.object_selector.is_none()
+        && (namespaced || spec.namespaces.as_ref().is_none_or(anywhere))
+        && (names(spec, group, resource) || star_means(spec, group, resource))
+}
+
+/// Whether a policy names a resource, and does not mean it by `*` only.
+#[must_use]
+pub fn names(spec: &KausalitySpec, group: &str, resource: &str) -> bool {
+    spec.resources.iter().any(|rule| {
+        rule.api_groups.iter().any(|name| name == group) && rule.resources.iter().any(|name| name == resource)
+    })
 }
 
 /// Whether some `*` of the policy means this resource.

@@ -17,6 +17,16 @@ pub trait Admission: Send + Sync + 'static {
     /// must be finished once it is begun belongs into a task of its own.
     fn decide(&self, review: Bytes, until: Instant) -> impl Future<Output = Result<Reply, BadReview>> + Send;
 
+    /// Decides who may decide about drifts, and nothing else: for kinds that are not watched. The whole decision, where
+    /// there is nothing less.
+    fn decisions(
+        &self,
+        review: Bytes,
+        until: Instant,
+    ) -> impl Future<Output = Result<Reply, BadReview>> + Send {
+        self.decide(review, until)
+    }
+
     /// Whether decisions can be made, that is, caches are synced.
     fn is_ready(&self) -> bool;
 }
@@ -26,9 +36,26 @@ impl<A: Admission> Admission for Arc<A> {
         A::decide(self, review, until)
     }
 
+    fn decisions(
+        &self,
+        review: Bytes,
+        until: Instant,
+    ) -> impl Future<Output = Result<Reply, BadReview>> + Send {
+        A::decisions(self, review, until)
+    }
+
     fn is_ready(&self) -> bool {
         A::is_ready(self)
     }
+}
+
+/// What is asked of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Everything.
+    All,
+    /// Who decides about drifts.
+    Decisions,
 }
 
 /// A decision, and what it is about.

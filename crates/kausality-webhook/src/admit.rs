@@ -17,7 +17,7 @@ use kausality_core::{cause::Cause, review::BadReview};
 use serde::Deserialize;
 
 use crate::{
-    admission::{Admission, Reply},
+    admission::{Admission, Question, Reply},
     body::{Intake, Refused},
     deadline::deadline,
     metrics::Metrics,
@@ -59,10 +59,10 @@ enum Failure {
 
 impl<A: Admission> Desk<A> {
     /// Answers one request.
-    pub(crate) async fn answer(&self, request: axum::extract::Request) -> Response {
+    pub(crate) async fn answer(&self, question: Question, request: axum::extract::Request) -> Response {
         let observation = self.metrics.begin();
         let review = OnceLock::new();
-        let response = match self.outcome(request, observation.started, &review).await {
+        let response = match self.outcome(question, request, observation.started, &review).await {
             Ok(answer) => ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer)
                 .into_response(),
             Err(failure) => {
@@ -77,6 +77,7 @@ impl<A: Admission> Desk<A> {
     /// Decides a request; leaves its body in `review`, whatever becomes of it.
     async fn outcome(
         &self,
+        question: Question,
         request: axum::extract::Request,
         started: Instant,
         review: &OnceLock<Bytes>,
@@ -84,8 +85,8 @@ impl<A: Admission> Desk<A> {
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
-        let work = AssertUnwindSafe(self.decide(request.into_body(), (started, started + time), review))
-            .catch_unwind();
+        let decided = self.decide(question, request.into_body(), (started, started + time), review);
+        let work = AssertUnwindSafe(decided).catch_unwind();
         match tokio::time::timeout(time, work).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => Err(Failure::Panicked),
@@ -95,13 +96,18 @@ impl<A: Admission> Desk<A> {
 
     async fn decide(
         &self,
+        question: Question,
         body: Body,
         (started, until): (Instant, Instant),
         read: &OnceLock<Bytes>,
     ) -> Result<Vec<u8>, Failure> {
         let (review, _share) = self.intake.read(body).await?;
         let review = read.get_or_init(|| review);
-        let reply = self.admission.decide(review.clone(), until - RETURN.min(until - started)).await?;
+        let until = until - RETURN.min(until - started);
+        let reply = match question {
+            Question::All => self.admission.decide(review.clone(), until).await?,
+            Question::Decisions => self.admission.decisions(review.clone(), until).await?,
+        };
         let answer = response::encode(&reply.subject.uid, &reply.decision)?;
         self.metrics.decided(&reply.decision);
         log(&reply, started);

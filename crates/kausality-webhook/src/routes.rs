@@ -12,7 +12,11 @@ use axum::{
 use tokio::sync::watch;
 
 use crate::{
-    admission::Admission, admit::Desk, certificates::Certificates, connection::Stage, metrics, validate,
+    admission::{Admission, Question},
+    admit::Desk,
+    certificates::Certificates,
+    connection::Stage,
+    metrics, validate,
 };
 
 /// What handlers share.
@@ -41,6 +45,7 @@ pub(crate) fn all<A: Admission>(
     let admission = Router::new()
         .route("/", post(admit::<A>))
         .route("/admit", post(admit::<A>))
+        .route("/decisions", post(decisions::<A>))
         .route("/validate", post(validate::<A>))
         .with_state(Arc::clone(desk));
     admission.merge(probes(desk, certificates, stage))
@@ -61,7 +66,11 @@ pub(crate) fn probes<A: Admission>(
 }
 
 async fn admit<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
-    desk.answer(request).await
+    desk.answer(Question::All, request).await
+}
+
+async fn decisions<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
+    desk.answer(Question::Decisions, request).await
 }
 
 async fn validate<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kausality_api::{GROUP, mode::Mode};
 use kausality_cluster::{
     Clock, Cluster, exceptions, ledger, policies,
-    registration::{OF_POLICIES, POLICIES, WEBHOOK},
+    registration::{OF_DECISIONS, OF_POLICIES, POLICIES, WEBHOOK},
 };
 use kausality_core::{Decision, Settings, decision::Verdict, written::Written};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
@@ -132,6 +132,7 @@ fn is_custom(group: &str) -> bool {
 pub async fn embed(sandbox: &Sandbox, default_mode: Mode) -> Result<()> {
     let client = sandbox.client(&User::admin(SELF));
     let cluster = cluster(&client, client.clone(), default_mode).await?;
+    sandbox.add_admission(Arc::new(Decisions(Gate(cluster.clone()))));
     sandbox.add_admission(Arc::new(Gate(cluster)));
     sandbox.add_admission(Arc::new(Policies));
     Ok(())
@@ -158,6 +159,32 @@ impl Admission for Gate {
     fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
         async move {
             let decided = self.0.admit(&review, Instant::now() + DEADLINE, |_| ()).await;
+            let ((), decision) = decided.map_err(|error| error.to_string())?;
+            verdict(&decision)
+        }
+        .boxed()
+    }
+}
+
+/// Looks at decisions about drifts on what is not looked at otherwise.
+struct Decisions(Gate);
+
+impl Admission for Decisions {
+    fn name(&self) -> &str {
+        OF_DECISIONS
+    }
+
+    fn matches(&self, write: &Write<'_>) -> bool {
+        let changes = matches!(write.operation, "CREATE" | "UPDATE");
+        changes
+            && write.namespace != "kube-system"
+            && matches!(write.subresource, "" | "status")
+            && !self.0.matches(write)
+    }
+
+    fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
+        async move {
+            let decided = self.0.0.decisions(&review, Instant::now() + DEADLINE, |_| ()).await;
             let ((), decision) = decided.map_err(|error| error.to_string())?;
             verdict(&decision)
         }

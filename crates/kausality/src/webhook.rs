@@ -342,6 +342,12 @@ impl Admission for OnCluster {
         Ok(Reply { subject, decision })
     }
 
+    async fn decisions(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
+        let (subject, decision) =
+            self.0.decisions(&review, until.into(), |request| Subject::from(request)).await?;
+        Ok(Reply { subject, decision })
+    }
+
     fn is_ready(&self) -> bool {
         self.0.is_synced()
     }

@@ -6,14 +6,16 @@ use kausality_api::{
     mode::Mode,
     policy::{FailurePolicy, KausalitySpec, Namespaces},
     selector::LabelSelector,
+    status::ParentKind,
 };
-use kausality_cluster::registration::{self, MATTERS, rules};
+use kausality_cluster::registration::{self, MATTERS, decision_rule, rules};
 use serde_json::{Value, json};
 
 use super::{
-    Place, Resource, client,
+    Place, Policy, Resource, client,
     expression::{Division, division},
-    overlaps::{Claim, Rank, others},
+    overlaps::{Claim, NOBODY, Rank, others},
+    roles::{is_secret, names_secrets},
     webhook_name,
 };
 
@@ -73,21 +75,64 @@ pub(super) fn of(
     entries
 }
 
+/// The webhooks for decisions about drifts on parents of what a policy is about, where it does not have them reviewed.
+pub(super) fn of_decisions(
+    policy: &Policy,
+    spec: &KausalitySpec,
+    (resources, served): (&[&Resource], &BTreeSet<Resource>),
+    claims: &[Claim<'_>],
+    place: &Place,
+) -> Vec<Value> {
+    let areas = areas(spec.namespaces.as_ref(), &place.namespace);
+    let all = spec.object_selector.is_none() && areas.iter().any(|area| area.rank == Rank::Everywhere);
+    let is_meant = |resource: &&Resource| {
+        let Resource { group, plural, .. } = resource;
+        let known = |parent: &ParentKind| parent.api_group == *group && parent.resource == *plural;
+        policy.status.parents.iter().any(known)
+            && (!is_secret(group, plural) || names_secrets(spec))
+            && !(all && resources.contains(resource))
+    };
+    let parents: Vec<&Resource> = served.iter().filter(is_meant).collect();
+    if parents.is_empty() {
+        return Vec::new();
+    }
+    let rules: Vec<Value> = by_version(&parents)
+        .iter()
+        .map(|((group, version), plurals)| decision_rule(group, version, plurals))
+        .collect();
+    let others = others(NOBODY, spec, &parents, Rank::Everywhere, claims);
+    let fail_closed = stakes(spec).iter().any(|stake| stake.failure_policy == FailurePolicy::Fail);
+    let client = client(place, "/decisions");
+    let entry = |Area { suffix, selector, .. }| {
+        let name = webhook_name(&format!("{}.decisions{suffix}", policy.name));
+        registration::of_decisions(&name, &client, &rules, others.as_deref(), &selector, fail_closed)
+    };
+    areas.into_iter().map(entry).collect()
+}
+
 /// The webhooks that are stored for a policy, at the webhook's present place.
 pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
     let moved = |entry: &Value| {
         let mut entry = entry.clone();
-        entry["clientConfig"] = client(place, "/admit");
+        let path = if is_of_decisions(&entry) { "/decisions" } else { "/admit" };
+        entry["clientConfig"] = client(place, path);
         entry
     };
     stored.iter().filter(|entry| is_of(entry, name)).map(moved).collect()
 }
 
+/// What the names of a policy's webhooks end with.
+const PARTS: [&str; 6] =
+    ["drift", "drift-log", "drift-selected", "drift-selected-log", "decisions", "decisions-selected"];
+
 /// Whether a webhook is one of a policy.
 pub(super) fn is_of(entry: &Value, policy: &str) -> bool {
-    ["", "-log", "-selected", "-selected-log"]
-        .iter()
-        .any(|suffix| entry["name"] == webhook_name(&format!("{policy}.drift{suffix}")).as_str())
+    PARTS.iter().any(|part| entry["name"] == webhook_name(&format!("{policy}.{part}")).as_str())
+}
+
+/// Whether a webhook is one of decisions about drifts.
+pub(super) fn is_of_decisions(entry: &Value) -> bool {
+    entry["name"].as_str().is_some_and(registration::is_of_decisions)
 }
 
 /// The resources that are watched by what is stored.
@@ -212,10 +257,15 @@ fn condition_of(name: &str, expression: &str) -> Value {
     json!({"name": name, "expression": expression})
 }
 
-fn rules_of(resources: &[&Resource], scope: &str) -> Vec<Value> {
+fn by_version<'a>(resources: &[&'a Resource]) -> BTreeMap<(&'a str, &'a str), Vec<&'a str>> {
     let mut versions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for Resource { group, version, plural } in resources {
         versions.entry((group, version)).or_default().push(plural);
     }
+    versions
+}
+
+fn rules_of(resources: &[&Resource], scope: &str) -> Vec<Value> {
+    let versions = by_version(resources);
     versions.iter().flat_map(|((group, version), plurals)| rules(group, version, plurals, scope)).collect()
 }

@@ -16,6 +16,9 @@ const MAX_OTHERS: usize = 16;
 /// How many characters the condition on them has at most: API servers take none of more than 100,000.
 const MAX_CONDITION: usize = 32 * 1024;
 
+/// No policy's name, and behind all of them: whose requests are left to any other.
+pub(super) const NOBODY: &str = "~";
+
 /// How specifically a policy means a namespace, as decisions rank it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {

@@ -51,11 +51,11 @@ pub(super) fn withholds(policy: &Policy, spec: &KausalitySpec) -> bool {
     asked && !names_secrets(spec)
 }
 
-fn is_secret(group: &str, plural: &str) -> bool {
+pub(super) fn is_secret(group: &str, plural: &str) -> bool {
     group.is_empty() && plural == "secrets"
 }
 
-fn names_secrets(spec: &KausalitySpec) -> bool {
+pub(super) fn names_secrets(spec: &KausalitySpec) -> bool {
     spec.resources.iter().any(|rule| {
         rule.api_groups.iter().any(String::is_empty) && rule.resources.iter().any(|name| name == "secrets")
     })

@@ -187,6 +187,30 @@ fn what_cannot_be_understood_holds_as_it_did() {
     assert_eq!((&*status.conditions[0].status, &*status.conditions[0].reason), ("False", "PolicyInvalid"));
 }
 
+/// Who decides is asked first, of what was sent; and goes on to be asked where a policy cannot be understood any more.
+#[test]
+fn decisions_have_a_path_of_their_own() {
+    let parents = json!([{"apiGroup": "example.com", "kind": "Widget", "resource": "widgets"}]);
+    let mut asked = named("q", &deployments("enforce"));
+    asked.status = serde_json::from_value(json!({"parents": parents})).unwrap();
+    let before = webhooks(&desired(&[policy(&deployments("log")), asked], &served(), &[], &place()));
+    let shown = |found: &[Value]| -> Vec<String> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        found
+            .iter()
+            .map(|one| format!("{} {}", text(&one["name"]), text(&one["clientConfig"]["service"]["path"])))
+            .collect()
+    };
+    let decisions = "q.decisions.kausality.io /decisions";
+    let [p, q] = ["p.drift.kausality.io /admit", "q.drift.kausality.io /admit"];
+    assert_eq!(shown(&before), [decisions, p, q]);
+    assert_eq!(before[0]["failurePolicy"], "Fail");
+    let bad = [policy(&deployments("log")), named("q", &json!({"mode": "sometimes"}))];
+    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), [decisions, p, q]);
+    let alone = desired(&bad, &served(), &before, &place()).alone("q").unwrap();
+    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, q]);
+}
+
 /// A group whose server does not answer stays watched; one that is gone for sure does not.
 #[test]
 fn what_cannot_be_told_narrows_nothing() {

@@ -187,3 +187,24 @@ fn settle_holds_for_the_kinds_that_a_policy_names() {
     let excluded = r#"{"resources":[{"apiGroups":["apps"],"resources":["*"],"excluded":["deployments"]}],"mode":"log","settle":"observedGeneration"}"#;
     settles(&[("a", excluded.to_owned())], Settle::Steady);
 }
+
+#[test]
+fn a_policy_covers_the_parents_that_it_certainly_means() {
+    let covers = |spec: &str, namespaced: bool| {
+        let spec = serde_json::from_str(spec).unwrap();
+        covers_parents(&spec, "apps", "deployments", namespaced)
+    };
+    let shop = r#""namespaces":{"names":["shop"]}"#;
+    let labelled = r#""objectSelector":{"matchLabels":{"a":"b"}}"#;
+    let excluded = r#""namespaces":{"excluded":["legacy"]}"#;
+    for (spec, in_a_namespace, in_none) in [
+        (spec(EXPLICIT, ""), true, true),
+        (spec(STAR, ""), true, true),
+        (spec(r#"["replicasets"]"#, ""), false, false),
+        (spec(EXPLICIT, excluded), true, true),
+        (spec(EXPLICIT, shop), true, false),
+        (spec(EXPLICIT, labelled), false, false),
+    ] {
+        assert_eq!((covers(&spec, true), covers(&spec, false)), (in_a_namespace, in_none), "{spec}");
+    }
+}

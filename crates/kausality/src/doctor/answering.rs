@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use kausality_api::{API_VERSION, annotation::TRACE, selector::Labels};
+use kausality_cluster::registration::is_of_decisions;
 use serde_json::{Value, json};
 
 use super::{
@@ -59,9 +60,10 @@ const SAMPLES: [(&str, &str, &str); 6] = [
 
 /// Something that the API server has to ask the webhook about. `namespaces` are those of the cluster, with their labels.
 pub(super) fn plan(mutating: &Seen, validating: &Seen, namespaces: &[(String, Labels)]) -> Option<Probe> {
-    let writes = SAMPLES
-        .iter()
-        .find_map(|sample| entries(mutating).iter().find_map(|entry| write(entry, *sample, namespaces)));
+    // Those of decisions about drifts answer with nothing that could be seen.
+    let telling = || entries(mutating).iter().filter(|entry| !is_of_decisions(text(entry, "/name")));
+    let writes =
+        SAMPLES.iter().find_map(|sample| telling().find_map(|entry| write(entry, *sample, namespaces)));
     writes.or_else(|| {
         let is_asked = entries(validating).iter().any(|entry| text(entry, "/name") == OF_POLICIES);
         is_asked.then(senseless)

@@ -15,7 +15,7 @@ use crate::{
 };
 
 const CONTROLLER: &str = "system:serviceaccount:kausality-system:kausality-controller";
-const WEBHOOK: &str = "system:serviceaccount:kausality-system:kausality-webhook";
+pub(crate) const WEBHOOK: &str = "system:serviceaccount:kausality-system:kausality-webhook";
 
 /// Kausality as it is installed, but for where its processes run.
 pub(crate) struct Installation<'a> {
@@ -28,6 +28,11 @@ pub(crate) struct Installation<'a> {
 impl<'a> Installation<'a> {
     /// Definitions, rights, and two replicas of the webhook behind one address; no controller.
     pub(crate) async fn start(plane: &'a ControlPlane) -> Self {
+        Self::start_with(plane, &[]).await
+    }
+
+    /// The same, with more arguments for the webhooks.
+    pub(crate) async fn start_with(plane: &'a ControlPlane, more: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for path in ["deploy/crds", "deploy/manifests"] {
             must(plane, "admin", &["apply", "--server-side", "-f", root.join(path).to_str().unwrap()]);
@@ -35,14 +40,14 @@ impl<'a> Installation<'a> {
         must(plane, "admin", &["wait", "--for=condition=Established", "crd/kausalities.kausality.io"]);
         let mut all = Self { plane, url: String::new(), places: Arc::default(), running: Vec::new() };
         for number in 0..2 {
-            all.spawn_webhook(number);
+            all.spawn_webhook(number, more);
         }
         // Not a loopback address: the API server talks to it as it does to a Service.
         all.url = format!("https://0.0.0.0:{}", balance(all.places.clone()).await);
         all
     }
 
-    fn spawn_webhook(&mut self, number: usize) {
+    fn spawn_webhook(&mut self, number: usize, more: &[&str]) {
         let address = || format!("127.0.0.1:{}", free_port().unwrap());
         let place = Place { admission: address(), health: address() };
         let kubeconfig = self.plane.kubeconfig();
@@ -59,6 +64,7 @@ impl<'a> Installation<'a> {
             "--tls-secret",
             "kausality-system/kausality-webhook-tls",
         ];
+        let arguments = [&arguments[..], more].concat();
         self.running.push(Webhook::command(self.plane, &format!("webhook-{number}.log"), &arguments));
         self.places.lock().unwrap().push(place);
     }
@@ -112,7 +118,7 @@ pub(crate) async fn told(plane: &ControlPlane, policy: &str, kind: &str, reason:
     .unwrap()
 }
 
-fn configuration(plane: &ControlPlane) -> Value {
+pub(crate) fn configuration(plane: &ControlPlane) -> Value {
     get(plane, &["mutatingwebhookconfiguration", "kausality"])
 }
 
@@ -145,7 +151,7 @@ async fn repaired(plane: &ControlPlane, what: &str, before: &Value, mischief: &[
     begun.elapsed()
 }
 
-fn definition(group: &str, plural: &str, kind: &str) -> Value {
+pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},

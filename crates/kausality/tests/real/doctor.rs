@@ -337,7 +337,7 @@ async fn a_webhook_that_answers_is_heard() {
             "ok",
             &format!("it answered a dry run of a {kind} in namespace default"),
         );
-        assert_check(&said, "registration", "ok", "1 entry");
+        assert_check(&said, "registration", "ok", "2 entries");
         assert_check(&said, "deployments", "skipped", "has registered itself");
         let stored = get(&plane, &[resources, "-n", "default"]);
         assert!(!stored.to_string().contains("kausality-doctor"), "{stored:#}");

@@ -35,6 +35,11 @@ fn something_is_tried_that_the_webhook_is_asked_about() {
     assert_eq!(path(&sets, &asked, &here), Some("/apis/apps/v1/namespaces/default/replicasets".to_owned()));
     assert_eq!(path(&registered("x.org", "widgets", &json!({})), &asked, &here), of_policies);
     assert_eq!(path(&Seen::Absent, &Seen::Absent, &here), None);
+    // Decisions about drifts are answered with nothing to be seen.
+    for name in ["decisions.kausality.io", "p.decisions.kausality.io", "p.decisions-selected.kausality.io"] {
+        let decisions = registered("*", "*", &json!({"name": name}));
+        assert_eq!(path(&decisions, &asked, &here), of_policies, "{name}");
+    }
     // What selects by label gets its label; what cannot be met is not tried.
     let labelled = registered("", "configmaps", &json!({"objectSelector": {"matchLabels": {"team": "a"}}}));
     assert_eq!(plan(&labelled, &asked, &here).unwrap().object["metadata"]["labels"], json!({"team": "a"}));

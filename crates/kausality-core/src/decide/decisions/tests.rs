@@ -1,0 +1,147 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    authority::Authorization,
+    decision::Verdict,
+    facts::{Settings, questions},
+};
+
+const SOMEBODY: &str = "system:serviceaccount:shop:operator";
+
+/// An annotation that is written onto a Box: what the answer is, and what the annotations become.
+struct Write {
+    operation: &'static str,
+    part: &'static str,
+    user: &'static str,
+    stored: Value,
+    sent: Value,
+    owned: bool,
+}
+
+impl Default for Write {
+    fn default() -> Self {
+        Self {
+            operation: "UPDATE",
+            part: "",
+            user: SOMEBODY,
+            stored: json!({}),
+            sent: json!({}),
+            owned: false,
+        }
+    }
+}
+
+impl Write {
+    fn decide(&self, authorization: Authorization, authority: Authority) -> (Decision, Value) {
+        let object = |annotations: &Value, value: i64| {
+            let owner = json!([{"apiVersion": "example.com/v1", "kind": "Shelf", "name": "s", "uid": "s-1",
+                "controller": true}]);
+            json!({"apiVersion": "example.com/v1", "kind": "Box", "spec": {"value": value},
+                "metadata": {"name": "b", "namespace": "shop", "uid": "b-1", "generation": 1,
+                    "annotations": annotations, "ownerReferences": if self.owned { owner } else { json!([]) }}})
+        };
+        let (created, old) = (self.operation == "CREATE", object(&self.stored, 1));
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "1", "operation": self.operation, "namespace": "shop", "name": "b", "subResource": self.part,
+            "kind": {"group": "example.com", "version": "v1", "kind": "Box"},
+            "resource": {"group": "example.com", "version": "v1", "resource": "boxes"},
+            "userInfo": {"username": self.user},
+            "object": object(&self.sent, 2), "oldObject": if created { Value::Null } else { old }}})
+        .to_string();
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let own_users = ["kausality".to_owned()].into();
+        let settings = Settings { authorization, own_users, ..Settings::default() };
+        let asked = questions(&review.request, &settings).authority;
+        let authority = if asked { authority } else { Authority::Unasked };
+        let now = "2026-01-24T10:30:00Z".parse().unwrap();
+        let decision = decisions(&review, &Facts { authority, ..Facts::new(now, &settings) });
+        let mut annotations = self.sent.clone();
+        for (key, value) in &decision.patch.annotations {
+            match value {
+                Some(value) => annotations[key] = value.clone().into(),
+                None => drop(annotations.as_object_mut().unwrap().remove(key)),
+            }
+        }
+        (decision, annotations)
+    }
+
+    fn rbac(&self, authority: Authority) -> (Decision, Value) {
+        self.decide(Authorization::Rbac, authority)
+    }
+}
+
+fn approval(by: &str) -> Value {
+    json!({"kausality.io/approvals":
+        json!([{"apiVersion": "v1", "by": by, "kind": "*", "mode": "always", "name": "*"}]).to_string()})
+}
+
+fn code(decision: &Decision) -> u16 {
+    match &decision.verdict {
+        Verdict::Deny(denial) => denial.code,
+        _ => 200,
+    }
+}
+
+#[test]
+fn one_who_may_not_decides_nothing() {
+    for key in DECIDING {
+        let set = json!({key: "true"});
+        for (stored, sent) in [(json!({}), set.clone()), (set, json!({}))] {
+            let (decision, _) = Write { stored, sent, ..Write::default() }.rbac(Authority::Refused);
+            assert_eq!((code(&decision), decision.explanation.deciding()), (403, Some(Rule::Authorization)));
+        }
+    }
+    let created = Write { operation: "CREATE", sent: approval("dave"), ..Write::default() };
+    assert_eq!(code(&created.rbac(Authority::Refused).0), 403);
+    assert_eq!(code(&created.rbac(Authority::Unknown("no answer".to_owned())).0), 500);
+}
+
+#[test]
+fn what_is_decided_carries_the_name_of_who_decides() {
+    let write = Write { user: "dave", sent: approval("alice"), ..Write::default() };
+    assert_eq!(write.rbac(Authority::Granted).1, approval("dave"));
+    assert_eq!(write.decide(Authorization::None, Authority::Unasked).1, approval("dave"));
+}
+
+/// The intent of the object is nobody's business, nor is any other annotation.
+#[test]
+fn nothing_else_is_looked_at() {
+    let sent = json!({"kausality.io/mode": "log", "kausality.io/trace": "[]", "team": "a"});
+    let (decision, annotations) = Write { sent: sent.clone(), ..Write::default() }.rbac(Authority::Refused);
+    assert_eq!((&decision.verdict, annotations), (&Verdict::Allow, sent));
+    assert!(decision.effects.is_empty() && decision.trace.is_none() && decision.cause.is_none());
+    let own = Write { user: "kausality", sent: json!({SETTLED: "x"}), ..Write::default() };
+    assert!(own.rbac(Authority::Refused).0.patch.is_empty());
+}
+
+/// Who is known to reconcile the object goes on, without what it decides: so in an object that has an owner, whose
+/// annotations are often copied, and in a status.
+#[test]
+fn what_controllers_write_is_left_out() {
+    let known = json!({CONTROLLERS: UserHash::of(SOMEBODY, "").to_string()});
+    let mut approved = approval("dave");
+    approved[CONTROLLERS] = known[CONTROLLERS].clone();
+    let recorded = Write { stored: known.clone(), sent: approved, ..Write::default() };
+    let owned = Write { owned: true, sent: approval("dave"), ..Write::default() };
+    let created = Write { operation: "CREATE", owned: true, sent: approval("dave"), ..Write::default() };
+    let status = Write { part: "status", sent: approval("dave"), ..Write::default() };
+    for (write, left) in [(recorded, known), (owned, json!({})), (created, json!({})), (status, json!({}))] {
+        let (decision, annotations) = write.rbac(Authority::Refused);
+        assert_eq!((&decision.verdict, annotations), (&Verdict::Warn, left));
+        assert!(decision.warnings[0].contains("kausality.io/approvals"), "{:?}", decision.warnings);
+    }
+    let allowed = Write { owned: true, user: "dave", sent: approval("dave"), ..Write::default() };
+    assert_eq!(allowed.rbac(Authority::Granted).1, approval("dave"));
+}
+
+/// Who says that another is the controller has no drift any more.
+#[test]
+fn what_is_decided_by_is_kausalitys_alone() {
+    for key in GUARDED {
+        for (stored, sent) in [(json!({}), json!({key: "x"})), (json!({key: "y"}), json!({}))] {
+            let write = Write { stored: stored.clone(), sent, ..Write::default() };
+            assert_eq!(write.decide(Authorization::None, Authority::Unasked).1, stored, "{key}");
+        }
+    }
+}
