@@ -329,3 +329,23 @@ async fn with_rbac_users_may_do_what_roles_allow_and_controllers_do_their_work()
     .await
     .unwrap();
 }
+
+/// What is not watched may own what is: nobody decides there in the name of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_signed_on_what_is_not_watched() {
+    for way in ["library", "webhook"] {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let _running = Running::start(&kubeconfig, &["--admission", way]);
+        let mallory = client(&kubeconfig, "mallory", "dev").await;
+        let approvals = json!([{"apiVersion": "v1", "kind": "*", "name": "*", "by": "alice"}]).to_string();
+        let accounts = api(&mallory, "", "ServiceAccount");
+        let owner = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "owner",
+            "annotations": {"kausality.io/approvals": approvals, "kausality.io/settled": "forged"}}});
+        let owner = serde_json::from_value(owner).unwrap();
+        let stored = accounts.create(&PostParams::default(), &owner).await.unwrap();
+        let annotations = stored.metadata.annotations.unwrap();
+        let approvals: Value = serde_json::from_str(&annotations["kausality.io/approvals"]).unwrap();
+        assert_eq!((approvals[0]["by"].as_str(), annotations.len()), (Some("mallory"), 1), "{way}");
+    }
+}
