@@ -10,6 +10,7 @@
 //!                      HTTP/1.1       body limit, deadline,
 //!                      or HTTP/2      panics, logs
 //!
+//!  decisions ───────▶ /decisions  where nothing else is asked about
 //!  policies ────────▶ /validate
 //!  probes ──────────▶ /healthz  /readyz  /metrics
 //! ```
