@@ -14,7 +14,6 @@ use kausality_cel::{Environment, Expression, WholeText};
 use kausality_fields::{Path, Step};
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::{Compiled, Ruled, pattern::Pattern, subjects::Subjects, user};
 
@@ -389,8 +388,5 @@ fn pattern(source: &str) -> Result<WholeText, String> {
 
 /// Names a rule while what it is about stays as it is: who corrects its reason does not arm it again.
 fn mark(reference: &str, rule: &PolicyRule) -> String {
-    let rule = PolicyRule { reason: None, expiry: None, dry_run: false, ..rule.clone() };
-    let text = serde_json::to_vec(&rule).unwrap_or_default();
-    let digest: String = Sha256::digest(&text).iter().take(5).map(|byte| format!("{byte:02x}")).collect();
-    format!("{reference}#{digest}")
+    format!("{reference}#{}", rule.mark())
 }

@@ -1,4 +1,4 @@
-//! How the watches are doing, as metrics.
+//! How the watches and the ledger are doing, as metrics.
 
 use std::{fmt, sync::Arc};
 
@@ -6,10 +6,10 @@ use kausality_cluster::{Cluster, WatchHealth};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::gauge::ConstGauge,
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// Reads the health of a cluster's watches whenever metrics are asked for.
+/// Reads the health of a cluster's watches, and of its ledger, whenever metrics are asked for.
 pub(super) struct Watches(pub(super) Arc<Cluster>);
 
 impl fmt::Debug for Watches {
@@ -42,14 +42,19 @@ impl Collector for Watches {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let watches = self.0.health();
         for (name, help, value) in GAUGES {
-            let kind = prometheus_client::metrics::MetricType::Gauge;
-            let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for watch in &watches {
                 if let Some(value) = value(watch) {
                     let labels = [("group", watch.group.as_str()), ("kind", watch.kind.as_str())];
                     ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
                 }
             }
+        }
+        let help = "Drifts that were not entered into the ledger, since so many wait for somebody";
+        let mut metric =
+            encoder.encode_descriptor("kausality_drifts_not_entered", help, None, MetricType::Counter)?;
+        for (reason, count) in self.0.not_entered() {
+            ConstCounter::new(count).encode(metric.encode_family(&[("reason", reason)])?)?;
         }
         Ok(())
     }
