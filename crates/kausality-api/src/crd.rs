@@ -221,7 +221,7 @@ fn status() -> Value {
                 "maxItems": MAX_ENTRIES,
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["apiGroup", "kind"],
-                "description": "The kinds of parents that Kausality was not allowed to read, and is granted for this policy.",
+                "description": "The kinds of parents of what this policy covers that it does not name itself: Kausality may read them, and is asked about decisions on them.",
                 "items": {
                     "type": "object",
                     "required": ["apiGroup", "kind", "resource"],
