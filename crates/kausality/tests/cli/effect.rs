@@ -96,6 +96,9 @@ async fn what_is_approved_passes_and_the_trace_says_who_did_it() {
     let said = stage.run(&own);
     let itself = format!("it was given by {CONTROLLER} itself");
     assert!(said.code == 1 && said.err.contains(&itself), "{said:?}");
+    let stop = ["freeze", "deploy/shop", "-n", "park", "--reason", "stop", "--as", CONTROLLER, "--as-group"];
+    let said = stage.run(&[&stop[..], &["system:masters"]].concat());
+    assert!(said.code == 1 && said.err.contains("the cluster did not keep the annotations"), "{said:?}");
     assert_eq!(replicas(&stage, &set).await, 5);
 
     let said = stage.run(&["approve", id, "-n", "park", "--reason", "known"]);
