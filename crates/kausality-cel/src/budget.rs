@@ -15,6 +15,8 @@ pub(crate) struct Budget(Cell<u64>);
 
 /// How many bytes of text cost as much as one part.
 const BYTES: usize = 16;
+/// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
+pub(crate) const STEPS: u64 = 32;
 /// How much dearer it is to copy something than to look at it.
 const COPY: u64 = 3;
 

@@ -2,14 +2,8 @@
 
 use crate::{
     budget,
-    library::regex::{MAX_WRITTEN, Pattern},
+    library::regex::{MAX_STEPS, MAX_WRITTEN, Pattern},
 };
-
-/// How many steps of a search cost as much as one part of an expression.
-const STEPS: u64 = 32;
-
-/// The most that a search of a text can take, in steps: what would take more is not searched step by step.
-const MAX_STEPS: u64 = 4_000_000;
 
 /// A pattern for the whole of a text.
 #[derive(Debug)]
@@ -31,7 +25,8 @@ impl WholeText {
     /// What it costs to hold it against a text, in the measure of expressions.
     #[must_use]
     pub fn cost(&self, text: &str) -> u64 {
-        self.0.steps(text).min(MAX_STEPS) / STEPS + budget::text(text.len())
+        // What would take more is not searched step by step.
+        self.0.steps(text).min(MAX_STEPS as u64) / budget::STEPS + budget::text(text.len())
     }
 
     /// Whether it matches.

@@ -195,7 +195,7 @@ impl Cluster {
         object: &ObjectId,
         uid: &str,
     ) -> Result<Option<Arc<Summary>>, String> {
-        let stored = self.read(kind, &object.namespace, &object.name).await?;
+        let stored = self.read(kind, &object.namespace, &object.name, false).await?;
         Ok(stored.filter(|stored| stored.uid == uid))
     }
 

@@ -15,8 +15,6 @@ use crate::library::regex::{self, Pattern, Refused};
 use crate::library::standard;
 use crate::node::{self, Call, How, Node, Own};
 
-/// How many steps of a search, of a byte of the text and a state of the pattern each, cost as much as one part.
-const STEPS: u64 = 32;
 /// What it costs to make a pattern, and more for each byte of it.
 const MAKING: u64 = 1_000;
 const MAKING_BYTE: u64 = 50;
@@ -231,7 +229,7 @@ impl Evaluation<'_> {
                 &*made
             }
         };
-        self.budget.charge(pattern.steps(of) / STEPS + budget::text(of.len()))?;
+        self.budget.charge(pattern.steps(of) / budget::STEPS + budget::text(of.len()))?;
         match (own, rest) {
             (Own::Matches, []) => Ok(truth(pattern.is_match(of).map_err(failed)?)),
             (Own::Find, []) => {

@@ -4,7 +4,7 @@ use cel::common::types::CelInt;
 use cel::common::value::CowVal;
 
 use super::{Kind, Outcome, Overload, STRINGS, failed, member, plain, string, strings, text};
-pub(crate) use bounded::{MAX_SIZE, MAX_WRITTEN, Pattern, Refused};
+pub(crate) use bounded::{MAX_SIZE, MAX_STEPS, MAX_WRITTEN, Pattern, Refused};
 
 mod bounded;
 mod syntax;

@@ -259,7 +259,7 @@ async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Arc<Summary>>
         Err(UnknownKind::NotServed(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let found = cluster.read(&kind, &parent.namespace, &parent.name).await?;
+    let found = cluster.read(&kind, &parent.namespace, &parent.name, false).await?;
     Ok(found.filter(|found| parent.uid.as_ref().is_none_or(|uid| found.uid == *uid)))
 }
 
@@ -268,7 +268,7 @@ async fn child_is_gone(cluster: &Cluster, entry: &Entry) -> bool {
     let child = &entry.spec.child;
     let Some(uid) = &child.uid else { return false };
     match cluster.kinds.of_kind(&child.api_version, &child.kind).await {
-        Ok(kind) => match cluster.read(&kind, &child.namespace, &child.name).await {
+        Ok(kind) => match cluster.read(&kind, &child.namespace, &child.name, false).await {
             Ok(found) => found.is_none_or(|found| found.uid != *uid),
             Err(_) => false,
         },

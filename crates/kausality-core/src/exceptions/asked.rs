@@ -175,7 +175,10 @@ impl Asked<'_> {
             let absent = self.stored().is_none();
             Some(self.evaluate(rule.prereqs.as_ref()?, &Before(self), left, absent))
         };
-        let after = || Some(self.evaluate(rule.matches.as_ref()?, self, left, self.wanted().is_none()));
+        let after = || {
+            let absent = self.change.values().object.is_none();
+            Some(self.evaluate(rule.matches.as_ref()?, self, left, absent))
+        };
         let conditions: [(&str, &dyn Fn() -> Option<Answer>); 3] =
             [("match.regexp", &search), ("prereqs.cel", &before), ("match.cel", &after)];
         for (name, answer) in conditions {

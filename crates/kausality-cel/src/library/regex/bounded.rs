@@ -25,7 +25,7 @@ const MAX_NESTING: u32 = 128;
 /// The longest text that is searched.
 const MAX_TEXT: usize = 4 << 20;
 /// The most steps, of a byte and a state each, that are taken without asking whether they are needed.
-const MAX_STEPS: usize = 4_000_000;
+pub(crate) const MAX_STEPS: usize = 4_000_000;
 /// The most bytes that are looked at for all matches, should each search go on to the end of the text.
 const MAX_BYTES: usize = 2_000_000;
 /// How often the automaton may start over before it is asked how many bytes each of its states was good for, and how
