@@ -6,7 +6,10 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The steps of `make test`, quick to fail first.
-STEPS := setup check-fmt clippy check-architecture check-generated check-dependencies check-control-plane check-tests check-demo check-cost
+STEPS := setup third-party check-fmt clippy check-architecture check-generated check-dependencies check-control-plane check-tests check-demo check-cost keep-third-party
+
+# Those of `make quick`: what can be told without a real control plane.
+QUICK := third-party check-fmt clippy check-architecture check-generated check-quick
 
 # Tools that we install are kept outside the tree, by version, so that the next run finds them.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kausality/tools
@@ -23,20 +26,28 @@ say = @printf '\n==> %s\n' "$(1)"
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: test
-test: ## Run everything that CI runs
-	@start=$$SECONDS; step=; done=; \
+# Each step in turn, with its time, up to the first that fails.
+steps = @start=$$SECONDS; step=; done=; \
 	trap 'if [ -z "$$done" ]; then printf "\n==> FAILED in \"make %s\" after %d s\n" "$$step" $$((SECONDS - start)); fi' EXIT; \
-	for step in $(STEPS); do \
+	for step in $(1); do \
 		begin=$$SECONDS; $(MAKE) $$step; printf '    (%d s)\n' $$((SECONDS - begin)); \
 	done; \
 	done=yes; printf '\n==> All passed in %d s\n' $$((SECONDS - start))
 
+.PHONY: test
+test: ## Run everything that CI runs
+	$(call steps,$(STEPS))
+
+.PHONY: quick
+quick: ## Run what fails most often, in three minutes: format, clippy, architecture, pure crates, scenarios on the sandbox
+	$(call steps,$(QUICK))
+
 .PHONY: demo
 demo: ## See it work: a control plane on this machine, a roll-out, a drift, an approval
 	$(call say,Building Kausality)
-	@cargo build --locked --package kausality
-	@cargo run --quiet --locked --package kausality -- demo
+	@xtask/third-party restore
+	@cargo build --locked --bin kausality
+	@cargo run --quiet --locked --bin kausality -- demo
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -58,11 +69,6 @@ setup: ## Install the tools that are missing
 			echo "cargo $$tool is missing: install the $$component of your Rust toolchain." >&2; exit 1; }; \
 		echo "installing $$component"; rustup component add $$component; \
 	done
-	@deny="$(DENY)"; \
-	if ! command -v "$$deny" >/dev/null; then \
-		echo "installing cargo-deny $(DENY_VERSION) into $(DENY_ROOT)"; \
-		cargo install --locked --version $(DENY_VERSION) --root "$(DENY_ROOT)" cargo-deny; \
-	fi
 	@if ! command -v valgrind >/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo 'installing valgrind'; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq valgrind; \
@@ -87,6 +93,13 @@ setup: ## Install the tools that are missing
 		fi; \
 	fi
 
+# Compiled once for all clones on a machine: xtask/third-party says how.
+.PHONY: third-party keep-third-party
+third-party:
+	@xtask/third-party restore
+keep-third-party:
+	@xtask/third-party save
+
 .PHONY: check-fmt
 check-fmt: ## Is the code formatted?
 	$(call say,Checking the format)
@@ -96,6 +109,8 @@ check-fmt: ## Is the code formatted?
 clippy: ## Does clippy agree?
 	$(call say,Running clippy)
 	@cargo clippy --workspace --all-targets --locked -- -D warnings
+	@# Not among all targets, since `cargo test` leaves it out.
+	@cargo clippy --workspace --test peers --locked -- -D warnings
 
 .PHONY: check-architecture
 check-architecture: ## Are the pure crates pure, and do dependencies point one way?
@@ -110,12 +125,47 @@ check-generated: ## Are the files that follow from the code up to date?
 .PHONY: check-dependencies
 check-dependencies: ## Are licenses, sources and versions of the dependencies as deny.toml wants them?
 	$(call say,Checking the dependencies)
-	@"$(DENY)" --locked --log-level error check bans licenses sources
+	@cargo xtask dependencies
 
 .PHONY: check-tests
 check-tests: ## Do all tests pass, those in the documentation among them?
 	$(call say,Running the tests)
-	@cargo test --workspace --locked
+	@# Many tests wait for processes: more of them than there are processors keep these busy.
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} cargo test --workspace --locked
+
+# The whole workspace is built, so that nothing that is there is built again with other features.
+.PHONY: check-quick
+check-quick: ## Do the pure crates and the scenarios on the sandbox pass?
+	$(call say,Testing the pure crates and playing the scenarios on the sandbox)
+	@cargo test --locked --lib
+	@cargo test --locked --test it -- cases:: library:: properties verdict_ merge_cases:: golden_sets:: schema_ on_the_sandbox
+
+# Not in `make test`: 3,000 seeds take about an hour. The variables set other numbers.
+.PHONY: soak
+soak: ## Play thousands of random seeds, histories and programs, not the few of `make test`
+	$(call say,Playing thousands of seeds)
+	@KAUSALITY_SEEDS=$${KAUSALITY_SEEDS:-3000} cargo test --locked --test it seeds -- --nocapture
+	$(call say,Comparing with a real API server)
+	@KAUSALITY_HISTORIES=$${KAUSALITY_HISTORIES:-1000} KAUSALITY_PROGRAMS=$${KAUSALITY_PROGRAMS:-500} \
+		KAUSALITY_DIFFERENTIAL_SEEDS=$${KAUSALITY_DIFFERENTIAL_SEEDS:-600} cargo test --locked --test it -- \
+		histories:: ownership:: differential::
+
+# Not in `make test`: each suite needs a program of somebody else. With REQUIRE_PEERS=1 those are built, which takes
+# minutes; without, suites whose program is not in the cache are skipped. For the whole workspace, so that dependencies
+# have the same features as in `make check-tests`, and are not built once more.
+.PHONY: test-peers
+test-peers: ## Run the suites that need third-party programs, where those are built (REQUIRE_PEERS=1 builds all)
+	@peers=$$(cargo xtask peers --output name); \
+	for peer in $$peers; do \
+		printf '\n==> Running the suite with %s\n' "$$peer"; \
+		if [ "$${REQUIRE_PEERS:-0}" != 0 ]; then cargo xtask peer $$peer >/dev/null; fi; \
+		code=0; said=$$(cargo xtask peer $$peer --path 2>&1 >/dev/null) || code=$$?; \
+		case $$code in \
+		0) cargo test --workspace --locked --test peers -- "$${peer//-/_}::" ;; \
+		3) printf 'SKIPPED: %s\n' "$$said" ;; \
+		*) printf '%s\n' "$$said" >&2; exit $$code ;; \
+		esac; \
+	done
 
 # Not in `make test`: each bug is built, and then looked for in up to 1,000 seeds.
 .PHONY: check-planted
@@ -126,10 +176,7 @@ check-planted: ## Does simulation find bugs that are planted?
 .PHONY: check-demo
 check-demo: ## Does the demo run to its end?
 	$(call say,Running the demo)
-	@# The tests have built the program; alone, its dependencies would have other features, and all be built once more.
-	@program="$${CARGO_TARGET_DIR:-target}/debug/kausality"; \
-	[ -x "$$program" ] || cargo build --locked --package kausality; \
-	"$$program" demo >/dev/null
+	@cargo run --quiet --locked --bin kausality -- demo >/dev/null
 
 .PHONY: check-cost
 check-cost: ## Do the hot paths take as many instructions as recorded?
@@ -158,8 +205,20 @@ control-plane: ## Provide the control plane for tests, and print its folder
 	$(call say,Providing the control plane for tests)
 	@cargo xtask control-plane
 
-# Not in `make test`: it fetches the RustSec database from GitHub, and fails when others publish something.
+# For instance: make image IMAGE='--tag registry.example.com/kausality:0.1.0 --output kausality.tar'.
+.PHONY: image
+image: ## Make the container image, without a container engine
+	$(call say,Making the image)
+	@cargo xtask image $(IMAGE)
+
+# Not in `make test`: it fetches the RustSec database from GitHub, and fails when others publish something. And cargo-deny
+# takes minutes to compile; `cargo xtask dependencies` reads the same rules from deny.toml.
 .PHONY: advisories
-advisories: setup ## Is a dependency known to be vulnerable? (fetches the RustSec database)
+advisories: ## Is a dependency known to be vulnerable? (compiles cargo-deny, fetches the RustSec database)
 	$(call say,Checking the advisories)
-	@"$(DENY)" --locked check advisories
+	@deny="$(DENY)"; \
+	if ! command -v "$$deny" >/dev/null; then \
+		echo "installing cargo-deny $(DENY_VERSION) into $(DENY_ROOT)"; \
+		cargo install --locked --version $(DENY_VERSION) --root "$(DENY_ROOT)" cargo-deny; \
+	fi; \
+	"$$deny" --locked check

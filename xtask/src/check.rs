@@ -2,11 +2,13 @@
 //!
 //! | module | invariant |
 //! |---|---|
+//! | [`features`] | programs and tests build third-party crates with the same features |
 //! | [`layers`] | dependencies point one way, and the shells never import each other |
 //! | [`lints`] | every crate takes the lints of the workspace |
 //! | [`tree`] | a pure crate depends on nothing that does I/O, not even through others |
 //! | [`source`] | a pure crate calls no clock, environment, randomness or I/O of the standard library |
 
+mod features;
 mod forbidden;
 mod layers;
 mod lints;
@@ -87,6 +89,7 @@ fn violations(workspace: &Workspace) -> Result<Vec<Violation>> {
         found.extend(tree::violations(&workspace.relative(&member.manifest), &text));
     }
     found.extend(source::violations(workspace)?);
+    found.extend(features::violations(&workspace.features()?));
     Ok(found)
 }
 

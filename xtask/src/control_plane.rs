@@ -5,44 +5,25 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`binary`] | which binaries there are, and how each is built |
-//! | [`pin`] | the modules in `control-plane/`, and the versions that they pin |
-//! | [`toolchain`] | which Go there is, and whether it is new enough |
+//! | [`set`] | which binaries there are, and how each is built |
 //! | [`source`] | where the binaries come from: `KUBEBUILDER_ASSETS`, or the pinned modules |
-//! | [`recipe`] | what a folder of the cache is made of: binaries to build, and links |
-//! | [`key`] | the name of the folder in the cache |
-//! | [`cache`] | the folder itself: found, or filled by one run at a time |
-//! | [`build`] | one `go build` |
-//! | [`progress`] | the line that shows that it is alive |
 //! | [`message`] | what is said when there is no control plane |
+//!
+//! [`programs`](crate::programs) builds them and keeps them.
 
-mod binary;
-mod build;
-mod cache;
-mod key;
 mod message;
-mod pin;
-mod progress;
-mod recipe;
+mod set;
 mod source;
-mod toolchain;
 
-use std::ffi::OsStr;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use cache::Cache;
-use key::Key;
-use pin::Pins;
-use recipe::Recipe;
+use crate::programs::{ABSENT, Built, Link, Programs, Recipe, found, is_set, repository, say};
 use source::Source;
-use toolchain::Toolchain;
 
-/// The exit code that says: there is no control plane, and none can be built here.
-const ABSENT: u8 = 3;
+pub(crate) use set::STAMPS;
 
 /// How `cargo xtask control-plane` is called.
 #[derive(clap::Args)]
@@ -54,8 +35,7 @@ pub(crate) struct Options {
 
 /// Finds or builds the binaries, and prints their folder.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let root = repository().join("control-plane");
-    let pins = Pins::read(&root)?;
+    let root = repository();
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty());
     let assets = assets.map(std::path::absolute).transpose()?;
     let source = source::choose(assets.as_deref(), |path| path.is_file());
@@ -68,47 +48,28 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Source::Modules { .. } => None,
     };
 
-    let recipe = Recipe::new(assets, &pins);
-    let cache = Cache::at(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))?;
-    let key = Key::new(&recipe, &pins, std::env::consts::OS, std::env::consts::ARCH);
-    let toolchain = Toolchain::find(&root, pins.go());
-    if let Some(folder) = cache.find(&key, &toolchain, &recipe)? {
+    let programs = Programs::new("control-plane", recipe(&root, assets)?, &root)?;
+    if let Some(folder) = programs.find()? {
         return found(&folder);
     }
     if options.path {
         say("there is no control plane for tests: `make control-plane` provides it")?;
         return Ok(ExitCode::from(ABSENT));
     }
-    match toolchain {
-        Toolchain::Usable { version } => found(&cache.fill(&key.with_go(&version), &recipe, &root)?),
-        Toolchain::Unusable(reason) => {
-            let required = is_required(std::env::var_os("REQUIRE_CONTROL_PLANE").as_deref());
-            say(&message::absent(&reason, pins.go(), &recipe, required))?;
+    match programs.build()? {
+        Built::Folder(folder) => found(&folder),
+        Built::Impossible(reason) => {
+            let required = is_set(std::env::var_os("REQUIRE_CONTROL_PLANE").as_deref());
+            say(&message::absent(&reason, &programs.recipe, required))?;
             Ok(if required { ExitCode::FAILURE } else { ExitCode::from(ABSENT) })
         }
     }
 }
 
-/// The root of the repository, wherever in it cargo was called.
-fn repository() -> PathBuf {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    manifest.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+/// With `assets`, the control plane is linked from there, and helm is built. Without, all is built.
+fn recipe(root: &Path, assets: Option<&Path>) -> Result<Recipe> {
+    let Some(folder) = assets else { return Recipe::read(&set::ALL, root) };
+    let names = set::CONTROL_PLANE.iter().map(|binary| binary.name);
+    let links = names.map(|name| Link { name, target: folder.join(name) }).collect();
+    Ok(Recipe::read(&set::HELM_ALONE, root)?.with_links(links))
 }
-
-/// Whether a run without a control plane is a failure: `REQUIRE_CONTROL_PLANE` is set, and not to nothing or 0.
-fn is_required(value: Option<&OsStr>) -> bool {
-    value.is_some_and(|value| !value.is_empty() && value != "0")
-}
-
-fn found(folder: &Path) -> Result<ExitCode> {
-    writeln!(std::io::stdout().lock(), "{}", folder.display())?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(std::io::stderr().lock(), "{text}")?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

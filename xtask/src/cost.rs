@@ -11,6 +11,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+mod counted;
 
 /// Parsing and deciding a review costs at most this many times what `serde_json` takes to parse it as a `Value`.
 const BUDGET: f64 = 1.0;
@@ -31,31 +34,34 @@ const LONG: u64 = 3000;
 const README: &str = "README.md";
 const MARK: &str = "parse and decide one review";
 
+/// What is measured: each figure is a ratio.
+#[derive(Debug, Serialize, Deserialize)]
+struct Figures {
+    decide: f64,
+    replay: f64,
+    ownership: f64,
+    growth: f64,
+    policies: f64,
+}
+
 /// Measures, and fails where a budget is exceeded or the README is wrong.
 pub(crate) fn run(write: bool) -> Result<ExitCode> {
-    build()?;
+    let figures = counted::once(measure)?;
+    let Figures { decide, replay, ownership, growth, policies } = figures;
+    let budgets = [
+        ("parse and decide one review, against serde_json::Value", decide, BUDGET),
+        ("a line of a replay of 3000, against one of 500", replay, FLAT),
+        ("ownership in a review of 100 KB, against reading it", ownership, OWNERSHIP),
+        ("ownership, a byte of a review ten times the size", growth, LINEAR),
+        ("a drift with 10000 approval policies, against 10", policies, POLICIES),
+    ];
     let mut out = std::io::stdout();
-    let recordings = recordings()?;
-    let decide = decision_cost(&recordings)?;
-    writeln!(out, "parse and decide one review: {decide:.2} x serde_json::Value (budget {BUDGET:.1})")?;
-    let flat = replay_growth()?;
-    writeln!(out, "replay, a line of {LONG} against a line of {SHORT}: {flat:.2} x (budget {FLAT:.1})")?;
-    let (ownership, growth) = ownership_cost()?;
-    writeln!(out, "ownership in a review of 100 KB: {ownership:.2} x reading it (budget {OWNERSHIP:.1})")?;
-    writeln!(out, "ownership, ten times the size: {growth:.2} x as much a byte (budget {LINEAR:.1})")?;
-    let policies = policies_growth()?;
-    writeln!(
-        out,
-        "a drift with 10000 approval policies: {policies:.2} x one with 10 (budget {POLICIES:.1})"
-    )?;
-    ensure!(policies <= POLICIES, "10000 policies cost {policies:.2} x 10, more than {POLICIES:.1}");
-    ensure!(ownership <= OWNERSHIP, "ownership costs {ownership:.2} x, the budget is {OWNERSHIP:.1}");
-    ensure!(growth <= LINEAR, "ownership grows {growth:.2} x faster than reviews, more than {LINEAR:.1}");
-    ensure!(decide <= BUDGET, "a decision costs {decide:.2} x, the budget is {BUDGET:.1}");
-    ensure!(
-        flat <= FLAT,
-        "a line of a long replay costs {flat:.2} x a line of a short one, more than {FLAT:.1}"
-    );
+    for (what, figure, budget) in budgets {
+        writeln!(out, "{what}: {figure:.2} x (budget {budget:.1})")?;
+    }
+    for (what, figure, budget) in budgets {
+        ensure!(figure <= budget, "{what}: {figure:.2} x, more than the budget of {budget:.1}");
+    }
     let readme = fs::read_to_string(README)?;
     if write {
         fs::write(README, with_figure(&readme, decide)?)?;
@@ -67,6 +73,18 @@ pub(crate) fn run(write: bool) -> Result<ExitCode> {
         "{README} says {stated:.2} x, measured is {decide:.2} x: run `cargo xtask cost --write`"
     );
     Ok(ExitCode::SUCCESS)
+}
+
+fn measure() -> Result<Figures> {
+    build()?;
+    let (ownership, growth) = ownership_cost()?;
+    Ok(Figures {
+        decide: decision_cost(&recordings()?)?,
+        replay: replay_growth()?,
+        ownership,
+        growth,
+        policies: policies_growth()?,
+    })
 }
 
 /// The cost of parsing and deciding the recorded reviews, as a multiple of parsing them as values.

@@ -5,9 +5,13 @@
 mod check;
 mod control_plane;
 mod cost;
+mod dependencies;
 mod generate;
+mod image;
 mod manifests;
+mod peers;
 mod plant;
+mod programs;
 
 use std::process::ExitCode;
 
@@ -27,15 +31,23 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Check licenses, sources and versions of the dependencies by the rules of deny.toml.
+    Dependencies,
     /// Write the files that follow from the code: CustomResourceDefinitions.
     Generate {
         /// Only fail if one of them is out of date.
         #[arg(long)]
         check: bool,
     },
+    /// Make the container image without a container engine: an archive for containerd, docker and podman.
+    Image(image::Options),
     /// Write what helm makes of the chart: the plain manifests, and what the tests compare with. Needs the helm of
     /// `control-plane`.
     Manifests,
+    /// Provide a third-party program that a suite of tests runs, and print its folder.
+    Peer(peers::Options),
+    /// List the third-party programs that suites of tests run, and whether each is built.
+    Peers(peers::ListOptions),
     /// Plant known bugs in a copy of the tree, and fail if simulation does not find each of them.
     Plant {
         /// Only those whose name contains this.
@@ -49,8 +61,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run(),
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),
+        Command::Dependencies => dependencies::run(),
         Command::Generate { check } => generate::run(check),
+        Command::Image(options) => image::run(&options),
         Command::Manifests => manifests::run(),
+        Command::Peer(options) => peers::run(&options),
+        Command::Peers(options) => peers::list(&options),
         Command::Plant { which } => plant::run(&which),
     }
 }

@@ -1,6 +1,6 @@
 //! What helm makes of the chart.
 //!
-//! A test (`crates/kausality/tests/install`) has helm make them again, and compares.
+//! A test (`crates/kausality/tests/it/install`) has helm make them again, and compares.
 
 use std::{
     fs,

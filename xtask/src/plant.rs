@@ -133,7 +133,7 @@ pub(crate) fn run(which: &str) -> Result<ExitCode> {
 /// Which of so many seeds shows that something is wrong, if one does.
 fn simulate(tree: &Path, built: &Path, first: u64, seeds: u64) -> Result<Option<String>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--locked", "--quiet", "--package", "kausality-simulation", "--test", "seeds"]);
+    cargo.args(["test", "--locked", "--quiet", "--package", "kausality-simulation", "--test", "it"]);
     cargo.args(["nothing_goes_wrong", "--", "--nocapture"]);
     cargo.env("KAUSALITY_FIRST_SEED", first.to_string()).env("KAUSALITY_SEEDS", seeds.to_string());
     let output =

@@ -43,6 +43,9 @@ pub struct Approval {
     pub api_version: String,
     /// The child's kind, or `*`.
     pub kind: String,
+    /// The child's namespace, or `*`; any, if absent. It matters where the parent has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The child's name, or `*`.
     pub name: String,
     /// The parent's generation for which it holds. Needed for `once` and `generation`.
@@ -78,6 +81,9 @@ pub struct Rejection {
     pub api_version: String,
     /// The child's kind, or `*`.
     pub kind: String,
+    /// The child's namespace, or `*`; any, if absent. It matters where the parent has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The child's name, or `*`.
     pub name: String,
     /// The parent's generation for which it holds; always, if absent.
@@ -100,21 +106,28 @@ pub struct Rejection {
 pub trait Entry: DeserializeOwned {
     /// The child it speaks of: apiVersion, kind and name, each possibly `*`.
     fn subject(&self) -> (&str, &str, &str);
+    /// The child's namespace it is bound to, possibly `*`, if it is.
+    fn namespace(&self) -> Option<&str>;
     /// The parent's generation it is bound to, if it is.
     fn generation(&self) -> Option<i64>;
     /// What makes the entry void although its JSON is well-formed.
     fn fault(&self) -> Option<&'static str>;
 
     /// Whether it speaks of this child.
-    fn matches(&self, api_version: &str, kind: &str, name: &str) -> bool {
+    fn matches(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
         let (a, k, n) = self.subject();
-        (a == "*" || a == api_version) && (k == "*" || k == kind) && (n == "*" || n == name)
+        let here = self.namespace().is_none_or(|it| it == "*" || it == namespace);
+        here && (a == "*" || a == api_version) && (k == "*" || k == kind) && (n == "*" || n == name)
     }
 }
 
 impl Entry for Approval {
     fn subject(&self) -> (&str, &str, &str) {
         (&self.api_version, &self.kind, &self.name)
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     fn generation(&self) -> Option<i64> {
@@ -128,13 +141,17 @@ impl Entry for Approval {
         if self.mode != ApprovalMode::Always && self.generation.is_none() {
             return Some("modes \"once\" and \"generation\" need the parent's \"generation\"");
         }
-        empty_subject(self.subject())
+        empty_subject(self)
     }
 }
 
 impl Entry for Rejection {
     fn subject(&self) -> (&str, &str, &str) {
         (&self.api_version, &self.kind, &self.name)
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     fn generation(&self) -> Option<i64> {
@@ -145,11 +162,15 @@ impl Entry for Rejection {
         if self.reason.trim().is_empty() {
             return Some("\"reason\" is empty");
         }
-        empty_subject(self.subject())
+        empty_subject(self)
     }
 }
 
-fn empty_subject((api_version, kind, name): (&str, &str, &str)) -> Option<&'static str> {
+fn empty_subject(entry: &impl Entry) -> Option<&'static str> {
+    if entry.namespace() == Some("") {
+        return Some("\"namespace\" must not be empty (\"*\" matches any; children without one need none)");
+    }
+    let (api_version, kind, name) = entry.subject();
     (api_version.is_empty() || kind.is_empty() || name.is_empty())
         .then_some("\"apiVersion\", \"kind\" and \"name\" must not be empty (\"*\" matches anything)")
 }

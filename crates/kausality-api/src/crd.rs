@@ -4,7 +4,11 @@
 
 use serde_json::{Value, json};
 
-use crate::{GROUP, exception::PolicyKind, policy::MAX_NAME};
+use crate::{
+    GROUP,
+    exception::{MAX_FIELD, MAX_SOURCE, PolicyKind},
+    policy::{MAX_EVIDENCE, MAX_NAME, MAX_WORD},
+};
 
 mod drift;
 mod exception;
@@ -119,15 +123,102 @@ fn spec() -> Value {
                 },
             },
             "settle": {
-                "type": "string", "enum": ["steady", "observedGeneration"],
-                "description": "When a parent counts as settled: once it has been seen in steady state (the default), or as soon as its \
-                    observedGeneration equals its generation.",
+                "type": "string", "enum": ["steady", "observedGeneration", "quiet"],
+                "description": "When a parent counts as settled: once it has been seen in steady state (the default); as soon as its \
+                    observedGeneration equals its generation; or, where its status tells nothing, once its controller has been quiet \
+                    for quietTime.",
+            },
+            "status": {
+                "type": "object", "minProperties": 1,
+                "description": "How parents of these resources show in their status how far their controller has got. A rule replaces \
+                    the conditions, phases and counters that are known otherwise; observedGeneration must still be the generation.",
+                "properties": {
+                    "initialized": evidence("What shows that a parent has been set up for the first time."),
+                    "settled": evidence("What shows that its controller has finished with its present intent."),
+                },
+            },
+            "quietTime": {
+                "type": "string", "pattern": "^([0-9]+(ms|s|m))+$", "maxLength": 20,
+                "description": "How long a parent must have been in steady state, with no change to its children, to count as settled: \
+                    30s, for instance. 5s if left out, one hour at most.",
+            },
+            "redact": list(
+                &json!({"type": "string", "minLength": 1, "maxLength": MAX_FIELD}),
+                "Fields of these resources that hold secrets, as spec.users[*].pin. They are shown as digests, as the values of Secrets \
+                are, and as fields are whose names say it: token, password, clientSecret.",
+            ),
+            "inputs": {
+                "type": "array", "maxItems": MAX_ENTRIES, "x-kubernetes-list-type": "atomic",
+                "description": "What else the controllers of these resources act on. A change of an input by a person opens the \
+                    parents that it reaches, as a change to their spec does, and comes first in the trace.",
+                "items": input(),
             },
             "failurePolicy": {
                 "type": "string", "enum": ["Ignore", "Fail"],
                 "description": "What happens to a request that Kausality does not answer. Left out, it passes (Ignore) where the policy \
                     only logs, and fails where it enforces.",
             },
+        },
+    })
+}
+
+fn evidence(what: &str) -> Value {
+    let word =
+        |what: &str| json!({"type": "string", "minLength": 1, "maxLength": MAX_WORD, "description": what});
+    json!({
+        "type": "object", "minProperties": 1,
+        "description": format!("{what} All that is named must hold."),
+        "properties": {
+            "conditions": {
+                "type": "array", "minItems": 1, "maxItems": MAX_EVIDENCE, "x-kubernetes-list-type": "atomic",
+                "description": "Conditions, each of which must be there with this status.",
+                "items": {
+                    "type": "object",
+                    "required": ["type"],
+                    "properties": {
+                        "type": word("The type of the condition."),
+                        "status": {
+                            "type": "string", "enum": ["True", "False", "Unknown"], "default": "True",
+                            "description": "Its status.",
+                        },
+                        "reason": word("Its reason; any, if left out."),
+                    },
+                },
+            },
+            "phases": {
+                "type": "array", "minItems": 1, "maxItems": MAX_EVIDENCE, "x-kubernetes-list-type": "atomic",
+                "description": "One of these must be status.phase, or status.state where there is no phase.",
+                "items": {"type": "string", "minLength": 1, "maxLength": MAX_WORD},
+            },
+            "cel": {
+                "type": "string", "minLength": 1, "maxLength": MAX_SOURCE,
+                "description": "An expression in CEL over object, the parent with its status. One that cannot be evaluated \
+                    is no evidence.",
+            },
+        },
+    })
+}
+
+fn input() -> Value {
+    json!({
+        "type": "object",
+        "required": ["apiGroups", "resources", "relation"],
+        "properties": {
+            "apiGroups": groups("The API groups, each by its name; \"\" is the core group."),
+            "resources": resources_of(NAME, "The resources by their plural names."),
+            "relation": {
+                "type": "string", "enum": ["Namespace", "Cluster", "Reference", "Selector", "Metadata"],
+                "description": "Which objects a parent acts on: those in its namespace, all, those that one of its fields names, \
+                    those that a label selector in one of its fields selects, or its own labels and annotations.",
+            },
+            "field": {
+                "type": "string", "maxLength": 253,
+                "description": "The field of the parent, as spec.secretName, that names the objects or holds the label selector.",
+            },
+            "operations": list(
+                &json!({"type": "string", "enum": ["CREATE", "UPDATE", "DELETE"]}),
+                "Which changes count; all, if left out.",
+            ),
         },
     })
 }
@@ -229,6 +320,23 @@ fn status() -> Value {
                         "apiGroup": {"type": "string", "maxLength": 253},
                         "kind": {"type": "string", "minLength": 1, "maxLength": 63},
                         "resource": {"type": "string", "minLength": 1, "maxLength": 63},
+                    },
+                },
+            },
+            "unjudged": {
+                "type": "array",
+                "maxItems": MAX_ENTRIES,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["apiGroup", "kind"],
+                "description": "The kinds of parents that cannot be judged without settle: quiet or status.settled: nothing in their status shows when their controllers are done.",
+                "items": {
+                    "type": "object",
+                    "required": ["apiGroup", "kind", "resource", "lastSeen"],
+                    "properties": {
+                        "apiGroup": {"type": "string", "maxLength": 253},
+                        "kind": {"type": "string", "minLength": 1, "maxLength": 63},
+                        "resource": {"type": "string", "minLength": 1, "maxLength": 63},
+                        "lastSeen": {"type": "string", "format": "date-time"},
                     },
                 },
             },

@@ -113,6 +113,10 @@ pub struct DriftSpec {
     pub new_object: Option<Value>,
     /// The same in a few words.
     pub summary: DriftSummary,
+    /// The rule of a policy that denied it, where it is not a drift: somebody other than the parent's controller acted. An
+    /// approval of exactly this change, by somebody else, lets it pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
@@ -187,8 +191,11 @@ pub struct DriftStatus {
 pub enum DriftState {
     /// It was denied, for want of an approval.
     Blocked,
-    /// It was denied, since somebody rejected it, or a rule of a policy denies it.
+    /// It was denied, since somebody rejected it, or a rule of a policy denies such drifts.
     Rejected,
+    /// It is not a drift: somebody other than the parent's controller acted, and a rule of a policy denied that, for want of an
+    /// approval.
+    Denied,
     /// It was let pass with a warning, in log mode.
     Passed,
     /// It is over.
@@ -202,6 +209,7 @@ impl DriftState {
         match self {
             Self::Blocked => "Blocked",
             Self::Rejected => "Rejected",
+            Self::Denied => "Denied",
             Self::Passed => "Passed",
             Self::Resolved => "Resolved",
         }
@@ -241,6 +249,8 @@ pub enum ResolutionReason {
     Approved,
     /// The child is gone.
     ChildGone,
+    /// A change that a policy denied was not tried again.
+    Expired,
 }
 
 impl ResolutionReason {
@@ -252,6 +262,7 @@ impl ResolutionReason {
             Self::ParentGone => "ParentGone",
             Self::Approved => "Approved",
             Self::ChildGone => "ChildGone",
+            Self::Expired => "Expired",
         }
     }
 }
@@ -329,7 +340,23 @@ impl Drift {
             old_object: spec.old_object,
             new_object: spec.new_object.unwrap_or(child),
             request: spec.request,
+            denied_by: spec.denied_by,
         })
+    }
+
+    /// Whether a rule of a policy denies this drift: no approval lifts that.
+    #[must_use]
+    pub fn is_barred(&self) -> bool {
+        self.spec.denied_by.is_none() && self.status.is_denied_by_rule()
+    }
+
+    /// The state of an entry that nobody has decided about.
+    #[must_use]
+    pub fn undecided(&self) -> DriftState {
+        match self.spec.denied_by {
+            Some(_) => DriftState::Denied,
+            None => DriftState::Blocked,
+        }
     }
 }
 

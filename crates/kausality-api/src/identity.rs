@@ -47,15 +47,19 @@ impl UserHash {
         Self(text)
     }
 
+    /// Stands for whoever changed an object before anything was recorded of it. No user has this hash: base36 has no `-`.
+    pub const UNRECORDED: Self = Self(*b"-----");
+
     /// Reads a hash back from an annotation.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; LENGTH] = text.as_bytes().try_into().ok()?;
-        bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase()).then_some(Self(bytes))
+        let valid = bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+        (valid || Self(bytes) == Self::UNRECORDED).then_some(Self(bytes))
     }
 }
 
-fn base36(digit: u32) -> u8 {
+pub(crate) fn base36(digit: u32) -> u8 {
     let digit = u8::try_from(digit).unwrap_or(0);
     if digit < 10 { b'0' + digit } else { b'a' + (digit - 10) }
 }
@@ -122,6 +126,11 @@ impl Hashes {
     #[must_use]
     pub fn contains(&self, user: UserHash) -> bool {
         self.0.contains(&user)
+    }
+
+    /// The hashes, least recently seen first.
+    pub fn iter(&self) -> impl Iterator<Item = UserHash> {
+        self.0.iter().copied()
     }
 
     /// The hashes in both lists.

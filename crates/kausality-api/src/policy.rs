@@ -1,14 +1,24 @@
 //! The `Kausality` kind: what is watched, where, and in which mode.
 
-use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr, time::Duration};
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
     mode::Mode,
     selector::{LabelSelector, is_label},
 };
 
+mod evidence;
+
+pub use evidence::{ConditionEvidence, ConditionStatus, Evidence, MAX_EVIDENCE, MAX_WORD, StatusRules};
+
 /// The longest name of a policy: names of webhooks are made of it.
 pub const MAX_NAME: usize = 200;
+
+/// The longest quiet time: a parent that is never settled is never judged.
+const MAX_QUIET_TIME: Duration = Duration::from_secs(3600);
 
 /// How many characters the names in all overrides have at most. They become a condition, and an API server takes none
 /// of more than 100,000 characters.
@@ -51,6 +61,13 @@ impl Kausality {
         if let Some(fault) = self.spec.fault_of_namespaces().or_else(|| self.spec.fault_of_overrides()) {
             return Some(fault);
         }
+        let of_input = |(number, input): (usize, &Input)| input.fault(&format!("spec.inputs[{number}]"));
+        if let Some(fault) = self.spec.inputs.iter().enumerate().find_map(of_input) {
+            return Some(fault);
+        }
+        if let Some(fault) = self.spec.status.as_ref().and_then(StatusRules::fault) {
+            return Some(fault);
+        }
         let of_namespaces = self.spec.namespaces.as_ref().and_then(|namespaces| namespaces.selector.as_ref());
         let selectors = [
             ("spec.namespaces.selector", of_namespaces),
@@ -87,6 +104,18 @@ pub struct KausalitySpec {
     /// When parents of these resources count as settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
+    /// How parents of these resources show in their status how far their controller has got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusRules>,
+    /// For how long parents of these resources must have been quiet to count as settled, as in `30s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_time: Option<QuietTime>,
+    /// Fields of these resources that hold secrets, as `spec.users[*].pin`: shown as digests, as the values of Secrets are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+    /// What else the controllers of these resources act on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
     /// What happens to a request that Kausality does not answer; by the mode, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
@@ -174,6 +203,73 @@ pub struct Override {
     pub mode: Mode,
 }
 
+/// Objects that controllers act on beside the parent itself. A person's change of one opens the parents that it reaches, as
+/// a change of their own intent does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Input {
+    /// The API groups, each by its name; `""` is the core group.
+    pub api_groups: Vec<String>,
+    /// The plural names.
+    pub resources: Vec<String>,
+    /// Which objects a parent acts on.
+    pub relation: Relation,
+    /// The field of the parent that names them (`Reference`), or holds a label selector for them (`Selector`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Which changes count; all, if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<InputOperation>,
+}
+
+/// How an input relates to a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Relation {
+    /// It is in the parent's namespace.
+    Namespace,
+    /// It is anywhere.
+    Cluster,
+    /// A field of the parent names it.
+    Reference,
+    /// A label selector in a field of the parent selects it, or did so before the change.
+    Selector,
+    /// It is the parent itself: its labels and annotations, which are no intent.
+    Metadata,
+}
+
+/// A change of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum InputOperation {
+    /// It is created.
+    Create,
+    /// Its intent or its labels are changed.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+impl Input {
+    fn fault(&self, place: &str) -> Option<String> {
+        let named = matches!(self.relation, Relation::Reference | Relation::Selector);
+        if self.api_groups.is_empty() || self.resources.is_empty() {
+            return Some(format!("{place} must name apiGroups and resources"));
+        }
+        if self.resources.iter().any(|name| name == "*" || name.chars().any(char::is_uppercase)) {
+            return Some(format!("{place}.resources must be plural names in lower case, one by one"));
+        }
+        match &self.field {
+            None if named => {
+                Some(format!("{place}.field is missing: relation {:?} needs one", self.relation))
+            }
+            Some(_) if !named => {
+                Some(format!("{place}.field means nothing with relation {:?}", self.relation))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What happens to a request that Kausality does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailurePolicy {
@@ -193,6 +289,55 @@ pub enum Settle {
     /// As soon as `observedGeneration` equals `generation`: the literal rule, which takes the later steps
     /// of a rollout for drift.
     ObservedGeneration,
+    /// As `steady`; and where the status tells nothing, once the controller has been quiet for the quiet time.
+    Quiet,
+}
+
+/// For how long a parent must have been quiet, as in `500ms`, `30s` or `1m30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuietTime(pub Duration);
+
+impl QuietTime {
+    /// None at all: what is settled is so at once.
+    pub const NONE: Self = Self(Duration::ZERO);
+}
+
+impl Default for QuietTime {
+    /// Controllers report that they are done before another of their loops, or their next reconcile, has written the last
+    /// child: within two seconds, as far as was seen.
+    fn default() -> Self {
+        Self(Duration::from_secs(5))
+    }
+}
+
+impl FromStr for QuietTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || format!("invalid duration {text:?} (try 500ms, 30s or 2m)");
+        let span: SignedDuration = text.parse().map_err(|_| bad())?;
+        let time = Duration::try_from(span).map_err(|_| bad())?;
+        if time > MAX_QUIET_TIME { Err(format!("{text} is longer than one hour")) } else { Ok(Self(time)) }
+    }
+}
+
+impl fmt::Display for QuietTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        if millis.is_multiple_of(1000) { write!(f, "{}s", millis / 1000) } else { write!(f, "{millis}ms") }
+    }
+}
+
+impl Serialize for QuietTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for QuietTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
 }
 
 #[cfg(test)]

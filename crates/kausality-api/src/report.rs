@@ -38,6 +38,9 @@ pub struct DriftReportSpec {
     pub new_object: Value,
     /// The request.
     pub request: RequestContext,
+    /// The rule of a policy that denied it, where it is not a drift: somebody other than the parent's controller acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<String>,
 }
 
 /// Whether a drift appeared or went away.
@@ -199,6 +202,7 @@ mod tests {
                 operation: "UPDATE".into(),
                 dry_run: false,
             },
+            denied_by: None,
         })
     }
 

@@ -1,6 +1,8 @@
 //! What is known about a policy: whether it is in force, and what it needs.
 
-use jiff::Timestamp;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The status of a `Kausality` policy.
@@ -17,6 +19,42 @@ pub struct KausalityStatus {
     /// about drifts on them is to be reviewed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<ParentKind>,
+    /// The kinds of parents that cannot be judged: nothing in their status shows when their controllers are done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unjudged: Vec<UnjudgedKind>,
+}
+
+/// For how long it is believed that a kind cannot be judged after that was last seen.
+const UNJUDGED_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// A kind of parents that cannot be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnjudgedKind {
+    /// The API group; `""` is the core group.
+    pub api_group: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural name, by which policies know it.
+    pub resource: String,
+    /// When a controller last changed a child of such a parent, to the hour or so.
+    pub last_seen: Timestamp,
+}
+
+impl UnjudgedKind {
+    /// Whether that was seen lately.
+    #[must_use]
+    pub fn is_recent(&self, now: Timestamp) -> bool {
+        now.duration_since(self.last_seen) < UNJUDGED_FOR
+    }
+}
+
+/// As `PlainApp (example.com)`.
+impl fmt::Display for UnjudgedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if self.api_group.is_empty() { Ok(()) } else { write!(f, " ({})", self.api_group) }
+    }
 }
 
 /// A condition, as Kubernetes writes them.

@@ -40,10 +40,13 @@ impl Cluster {
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
         let mut review = Review::parse(bytes)?;
-        if let Some(old) = &mut review.request.old_object {
+        let settings = self.settings();
+        let request = &mut review.request;
+        if let Some(old) = &mut request.old_object {
+            let resource = &request.resource;
+            old.read_by(settings.policies.status_rules(&resource.group, &resource.resource));
             self.pending.dress(old);
         }
-        let settings = self.settings();
         let until = until.min(Instant::now() + TIME);
         let mut known = self.know(&review.request, Freshness::Cached, until).await;
         let mut decision = decide(&review, &known.facts(&settings));
@@ -59,26 +62,37 @@ impl Cluster {
             }
             known = live;
         }
+        if decision.may_follow_input() {
+            self.look_around(&review.request, &mut known, &decision, &settings).await;
+            if known.input.is_some() || !known.hints.is_empty() {
+                decision = decide(&review, &known.facts(&settings));
+            }
+        }
         let mut attempts = 1;
         while let Err(why) = self.consume(&decision, until).await {
             if !why.may_pass || attempts == MAX_ATTEMPTS || Instant::now() >= until {
                 let why = why.reason;
                 known.parent = KnownParent::Unreadable(format!("its approval could not be used up: {why}"));
             } else {
+                let (input, hints) = (known.input.take(), std::mem::take(&mut known.hints));
                 known = self.know(&review.request, Freshness::Live, until).await;
+                (known.input, known.hints) = (input, hints);
             }
             decision = decide(&review, &known.facts(&settings));
             attempts += 1;
         }
         if let Some(approval) = used_up(&decision) {
             self.spent.note(&review.request, approval);
-        } else if decision.resolution == Resolution::Blocked
+        } else if wants_approval(&decision)
             && let Some(approval) = self.spent.again(&review.request)
         {
             known.exception = Some(Exception::Used(Box::new(approval)));
             decision = decide(&review, &known.facts(&settings));
         }
         self.lately.note(&review.request, &decision);
+        self.below.note(&review.request, &known, &decision);
+        self.changes.note(&review.request, &decision, &settings, known.now);
+        self.tell_unjudged(&review.request, &known, &decision, &settings).await;
         if !review.request.is_dry_run() {
             self.exceptions.note(&decision, known.now);
         }
@@ -89,7 +103,7 @@ impl Cluster {
         }
         if let (Some(approval), KnownParent::Found { summary, .. }) = (approval(&decision), &known.parent)
             && !review.request.is_dry_run()
-            && let Some(key) = ledger::key(&review, summary, &settings)
+            && let Some(key) = ledger::key(&review, &decision, summary, &settings)
         {
             let cluster = self.clone();
             tokio::spawn(async move { cluster.ledger.close(&key, &approval).await });
@@ -170,5 +184,14 @@ fn approval(decision: &Decision) -> Option<Approval> {
 fn must_confirm(decision: &Decision) -> bool {
     !decision.verdict.is_allowed()
         || decision.cause == Some(Cause::Drift)
-        || decision.resolution == Resolution::ParentGone
+        || matches!(decision.resolution, Resolution::ParentGone | Resolution::Approved(_))
+}
+
+/// Whether a change was denied for want of an approval.
+fn wants_approval(decision: &Decision) -> bool {
+    match decision.resolution {
+        Resolution::Blocked => true,
+        Resolution::Denied(_) => decision.cause != Some(Cause::Drift),
+        _ => false,
+    }
 }

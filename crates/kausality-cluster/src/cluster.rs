@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use kausality_core::{Namespace, Settings, Summary, exceptions::Exceptions, policy::Policies};
+use kausality_core::{Namespace, Settings, Summary, exceptions::Exceptions, policy::Policies, status::Rules};
 use kube::{
     Api, Client,
     api::PostParams,
@@ -18,12 +18,14 @@ use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
     authorities::Authorities,
+    below::Below,
     clock::Clock,
     events::Events,
     exceptions,
     feed::feed,
     grants::Grants,
     index::Index,
+    inputs::Changes,
     kinds::{Kind, Kinds},
     lately::Lately,
     ledger::Ledger,
@@ -33,6 +35,7 @@ use crate::{
     pulse::Health,
     reads::Reads,
     spent::Spent,
+    unjudged::Unjudged,
 };
 
 mod know;
@@ -60,9 +63,12 @@ pub struct Cluster {
     pub(crate) events: Events,
     pub(crate) spent: Spent,
     pub(crate) lately: Lately,
+    pub(crate) below: Below,
+    pub(crate) changes: Changes,
     pub(crate) policies: policies::Source,
     pub(crate) exceptions: exceptions::Source,
     pub(crate) grants: Grants,
+    pub(crate) unjudged: Unjudged,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
     /// The kinds whose indexes must be filled before decisions are made.
@@ -130,9 +136,12 @@ impl Cluster {
             pending: Pending::default(),
             spent: Spent::default(),
             lately: Lately::default(),
+            below: Below::default(),
+            changes: Changes::default(),
             policies: policies::Source::default(),
             exceptions: exceptions::Source::default(),
             grants: Grants::default(),
+            unjudged: Unjudged::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
             required: RwLock::default(),
@@ -161,6 +170,23 @@ impl Cluster {
     /// Lets other policies hold from now on.
     pub(crate) fn set_policies(&self, policies: Policies) {
         self.set(|settings| settings.policies = policies.clone());
+        // What was read by other rules is read again. Until then, nothing is denied by it that is not read live.
+        for watched in self.indexes.write().unwrap_or_else(PoisonError::into_inner).values_mut() {
+            if watched.index.read_by(self.status_rules(&watched.index.kind)) {
+                watched.feeding.abort();
+                watched.feeding = self.start_feed(&watched.index);
+            }
+        }
+    }
+
+    fn status_rules(&self, kind: &Kind) -> Rules {
+        self.settings.load().policies.status_rules(&kind.resource.group, &kind.resource.plural)
+    }
+
+    fn start_feed(&self, index: &Arc<Index>) -> AbortHandle {
+        let (api, fed) = (api(&self.fresh, &index.kind, ""), index.clone());
+        let feeding = async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await };
+        tokio::spawn(feeding).abort_handle()
     }
 
     /// Lets other exceptions hold from now on.
@@ -222,13 +248,10 @@ impl Cluster {
         if indexes.len() >= MAX_KINDS {
             self.make_place(&mut indexes);
         }
-        let index = Arc::new(Index::new(kind.clone()));
-        let (api, fed) = (api(&self.fresh, kind, ""), index.clone());
-        let feeding =
-            tokio::spawn(async move { feed(api, &fed.kind.resource.plural, &fed.pulse, &*fed).await });
+        let index = Arc::new(Index::new(kind.clone(), self.status_rules(kind)));
         let watched = Watched {
             index: index.clone(),
-            feeding: feeding.abort_handle(),
+            feeding: self.start_feed(&index),
             used: Mutex::new(Instant::now()),
         };
         if let Some(outdated) = indexes.insert(key(kind), watched) {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use kausality_api::annotation::SETTLED;
+use kausality_api::annotation::{SETTLED, Suffix};
 use kausality_core::{Decision, Drift, Known, Summary, decision::Effect, summary::ObjectId};
 use kube::{
     Client,
@@ -72,8 +72,9 @@ impl Cluster {
     /// Uses up the `once` approval that a decision rests on. An error means: decide again.
     pub(crate) async fn consume(&self, decision: &Decision, until: Instant) -> Result<(), Unwritten> {
         for effect in &decision.effects {
-            if let Effect::ConsumeOnce { parent, uid, resource_version, annotations, .. } = effect {
-                let written = self.annotate(&self.fresh, parent, uid, Some(resource_version), annotations);
+            if let Effect::ConsumeOnce { parent, uid, suffix, resource_version, annotations, .. } = effect {
+                let version = Some(resource_version.as_str());
+                let written = self.annotate(&self.fresh, parent, uid, *suffix, version, annotations);
                 let written = tokio::time::timeout_at(until, written).await;
                 written.unwrap_or_else(|_| Err(Unwritten::late()))?;
             }
@@ -180,7 +181,7 @@ impl Cluster {
         let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
         // A mark speaks of the intent that it was read with.
         let version = current.contains_key(SETTLED).then_some(stored.resource_version.as_str());
-        if !kept && !self.write(uid, object, version, &current).await {
+        if !kept && !self.write(uid, object, stored.suffix, version, &current).await {
             return false;
         }
         let waits = !proven && current.len() < annotations.len() && waiting.since.elapsed() < PROOF;
@@ -211,7 +212,7 @@ impl Cluster {
                     let version = left.map(|_| seen.resource_version.as_str());
                     let holding = waiting.holding(&*seen, true);
                     let holding = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
-                    let written = self.write(uid, object, version, &holding).await;
+                    let written = self.write(uid, object, seen.suffix, version, &holding).await;
                     if !written && left.is_some() {
                         tokio::time::sleep(AGAIN).await;
                     }
@@ -250,10 +251,11 @@ impl Cluster {
         &self,
         uid: &str,
         object: &ObjectId,
+        suffix: Suffix,
         version: Option<&str>,
         annotations: &Annotations,
     ) -> bool {
-        let writing = self.annotate(&self.client, object, uid, version, annotations);
+        let writing = self.annotate(&self.client, object, uid, suffix, version, annotations);
         let written = tokio::time::timeout(WRITE_DEADLINE, writing).await;
         match written {
             Ok(Ok(())) => true,
@@ -274,12 +276,15 @@ impl Cluster {
         client: &Client,
         object: &ObjectId,
         uid: &str,
+        suffix: Suffix,
         resource_version: Option<&str>,
         annotations: &Annotations,
     ) -> Result<(), Unwritten> {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = kind.map_err(|error| Unwritten { reason: error.to_string(), may_pass: true })?;
-        let mut metadata = json!({"uid": uid, "annotations": annotations});
+        let stored: Annotations =
+            annotations.iter().map(|(name, value)| (suffix.key(name), value.clone())).collect();
+        let mut metadata = json!({"uid": uid, "annotations": stored});
         if let (Some(version), Some(metadata)) = (resource_version, metadata.as_object_mut()) {
             metadata.insert("resourceVersion".to_owned(), version.into());
         }

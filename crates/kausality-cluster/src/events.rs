@@ -119,13 +119,12 @@ impl Event {
             (false, _) => ("DriftDetected", "changed"),
         };
         let changes = drift.diff.limited(5).to_string().replace('\n', "; ");
-        let note = format!(
-            "drift {}: {} {done} {} {}, although nobody changed this object: {changes}",
-            drift.id(),
-            spec.request.user,
-            spec.child.kind,
-            spec.child.name,
-        );
+        let what =
+            format!("{}: {} {done} {} {}", drift.id(), spec.request.user, spec.child.kind, spec.child.name);
+        let (reason, note) = match &spec.denied_by {
+            Some(rule) => ("DeniedByPolicy", format!("{what}, which {rule} denies: {changes}")),
+            None => (reason, format!("drift {what}, although nobody changed this object: {changes}")),
+        };
         // Events of what has no namespace live in this one.
         let namespace = Some(&spec.parent.namespace).filter(|namespace| !namespace.is_empty());
         let namespace = namespace.map_or("default", String::as_str);

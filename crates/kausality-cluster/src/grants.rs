@@ -22,7 +22,7 @@ use kube::{
     api::{Patch, PatchParams},
     core::DynamicObject,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
@@ -129,7 +129,7 @@ impl Cluster {
                 "{}",
                 missing_rule(&kind)
             );
-            tokio::spawn(ask(self.fresh.clone(), policy.to_owned(), parent));
+            self.ask(policy.to_owned(), parent);
         }
         is_secret(&kind).then(|| advice(policy))
     }
@@ -150,13 +150,20 @@ impl Cluster {
         }
         let (name, parent) = (&policy.metadata.name, parent_kind(&kind));
         if self.grants.is_due(name, &parent, Instant::now()) {
-            tokio::spawn(ask(self.fresh.clone(), name.clone(), parent));
+            self.ask(name.clone(), parent);
         }
+    }
+
+    /// Each kind has a field manager of its own: replicas that know different kinds must not take away each other's.
+    fn ask(&self, policy: String, parent: ParentKind) {
+        let manager = format!("kausality-webhook/{}.{}", parent.resource, parent.api_group);
+        let status = json!({"parents": [parent]});
+        tokio::spawn(apply_status(self.fresh.clone(), policy, manager, status));
     }
 }
 
 /// The policy that covers a request.
-fn policy_of<'a>(
+pub(crate) fn policy_of<'a>(
     settings: &'a Settings,
     request: &Request<'_>,
     namespace: Option<&Namespace>,
@@ -180,9 +187,8 @@ fn parent_kind(kind: &Kind) -> ParentKind {
     }
 }
 
-/// Writes a kind into the status of a policy. Each kind has a field manager of its own: replicas that know different
-/// kinds must not take away each other's.
-async fn ask(client: Client, policy: String, parent: ParentKind) {
+/// Writes into the status of a policy what a field manager knows.
+pub(crate) async fn apply_status(client: Client, policy: String, mut manager: String, status: Value) {
     let resource = kube::core::ApiResource {
         group: GROUP.to_owned(),
         version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
@@ -190,11 +196,10 @@ async fn ask(client: Client, policy: String, parent: ParentKind) {
         kind: "Kausality".to_owned(),
         plural: "kausalities".to_owned(),
     };
-    let mut manager = format!("kausality-webhook/{}.{}", parent.resource, parent.api_group);
     manager.truncate(MAX_MANAGER);
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
     let patch = json!({"apiVersion": API_VERSION, "kind": "Kausality", "metadata": {"name": policy},
-        "status": {"parents": [parent]}});
+        "status": status});
     let (parameters, patch) = (PatchParams::apply(&manager).force(), Patch::Apply(patch));
     match tokio::time::timeout(DEADLINE, api.patch_status(&policy, &parameters, &patch)).await {
         Ok(Ok(_)) => {}

@@ -3,13 +3,17 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use kausality_core::{
     Summary,
-    review::{Object, Text},
+    review::Object,
+    status::Rules,
     summary::{Compact, ObjectId},
 };
 use kube::core::{ApiResource, DynamicObject};
@@ -36,6 +40,10 @@ pub struct Index {
     /// The kind.
     pub kind: Arc<Kind>,
     pub(crate) pulse: Pulse,
+    /// By which rules statuses are read.
+    rules: RwLock<Rules>,
+    /// Whether the status of any object has shown how far its controller has got.
+    evidence: AtomicBool,
     state: RwLock<State>,
     departed: Mutex<Departed>,
     /// Not `watch`, which wakes in an order that is left to chance.
@@ -110,16 +118,34 @@ pub enum Sight {
 }
 
 impl Index {
-    /// An index of this kind that is still empty.
+    /// An index of this kind that is still empty. Statuses are read by these rules.
     #[must_use]
-    pub fn new(kind: Arc<Kind>) -> Self {
+    pub fn new(kind: Arc<Kind>, rules: Rules) -> Self {
         Self {
             kind,
             pulse: Pulse::default(),
+            rules: RwLock::new(rules),
+            evidence: AtomicBool::default(),
             state: RwLock::default(),
             departed: Mutex::default(),
             changes: broadcast::Sender::new(1),
         }
+    }
+
+    /// Has statuses read by other rules from now on. Whether what is known was read by others, and must be listed again.
+    pub(crate) fn read_by(&self, rules: Rules) -> bool {
+        let mut known = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let others = *known != rules;
+        if others {
+            *known = rules;
+            self.evidence.store(false, Ordering::Relaxed);
+        }
+        others
+    }
+
+    /// Whether the status of any object has shown how far its controller has got.
+    pub(crate) fn has_evidence(&self) -> bool {
+        self.evidence.load(Ordering::Relaxed)
     }
 
     /// What is known of an object. `uid` is the one that must be meant.
@@ -139,6 +165,20 @@ impl Index {
             }
             _ => Sight::Unseen,
         }
+    }
+
+    /// All objects that are known, as far as the index can be trusted.
+    #[must_use]
+    pub fn all(&self) -> Vec<Summary> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if state.full || !self.pulse.is_trusted() {
+            return Vec::new();
+        }
+        let known = state
+            .objects
+            .iter()
+            .filter_map(|(place, object)| Some((place.split_once('/')?, object.as_ref()?)));
+        known.map(|((namespace, name), object)| object.unpack(self.id(namespace, name))).collect()
     }
 
     fn id(&self, namespace: &str, name: &str) -> ObjectId {
@@ -187,8 +227,14 @@ impl Index {
             metadata.namespace.as_deref().unwrap_or_default(),
             metadata.name.as_deref().unwrap_or_default(),
         );
-        match summarise(object, &self.kind.resource) {
-            Ok(summary) => (place, Some(Box::new(Compact::from(&summary)))),
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match summarise(object, &self.kind.resource, rules) {
+            Ok(summary) => {
+                if summary.status.has_evidence() {
+                    self.evidence.store(true, Ordering::Relaxed);
+                }
+                (place, Some(Box::new(Compact::from(&summary))))
+            }
             Err(error) => {
                 tracing::warn!(resource = %self.kind.resource.plural, %error, "an object could not be read");
                 (place, None)
@@ -260,15 +306,21 @@ impl Mirror for Index {
     }
 }
 
-/// Summarises an object. Items of a list do not say what they are; the kind that was asked for does.
+/// Summarises an object, with its status read by these rules. Items of a list do not say what they are; the kind that was asked for does.
 pub(crate) fn summarise(
     object: &DynamicObject,
     resource: &ApiResource,
+    rules: Rules,
 ) -> Result<Summary, serde_json::Error> {
     let text = serde_json::to_string(object)?;
-    let mut object = Object::parse(&text)?;
-    object.api_version = Text::from(resource.api_version.as_str());
-    object.kind = Text::from(resource.kind.as_str());
+    let named = match (&object.types, text.strip_prefix('{')) {
+        (None, Some(fields)) => {
+            format!(r#"{{"apiVersion":"{}","kind":"{}",{fields}"#, resource.api_version, resource.kind)
+        }
+        _ => text,
+    };
+    let mut object = Object::parse(&named)?;
+    object.read_by(rules);
     Ok(Summary::of(&object))
 }
 

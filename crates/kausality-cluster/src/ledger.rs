@@ -130,7 +130,7 @@ impl Ledger {
         let ground = Ground::of(drift);
         let sighting = Sighting {
             at: moment(&self.clock),
-            state: ledger::state(&decision.resolution),
+            state: ledger::state(decision),
             explanation: decision.explanation.recorded(),
             request: drift.report.spec.request.clone(),
         };
@@ -262,7 +262,7 @@ impl Ledger {
         if spent.is_none() && stored.is_none() {
             match self.create(key, &ledger::entry(drift, decision, at)).await {
                 Ok(version) => {
-                    let state = ledger::state(&decision.resolution);
+                    let state = ledger::state(decision);
                     self.shelf.found(key, Stored { state, version, ground, child });
                     let mut notes = tab.notes();
                     notes.clear();

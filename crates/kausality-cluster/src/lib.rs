@@ -15,6 +15,7 @@
 mod admission;
 mod alarm;
 mod authorities;
+mod below;
 mod clock;
 mod cluster;
 mod effects;
@@ -23,6 +24,7 @@ pub mod exceptions;
 mod feed;
 mod grants;
 mod index;
+mod inputs;
 mod kinds;
 mod lately;
 pub mod ledger;
@@ -35,6 +37,7 @@ mod reason;
 pub mod registration;
 mod schemas;
 mod spent;
+mod unjudged;
 
 pub use alarm::alarm;
 pub use clock::Clock;

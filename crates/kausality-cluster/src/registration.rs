@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kausality_api::GROUP;
+use kausality_api::{GROUP, policy::Input};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
@@ -74,7 +74,7 @@ pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> [Valu
 /// Whether a request changes what people decide about drifts, or what decisions rest on.
 #[must_use]
 pub fn decides() -> String {
-    let keys = Value::from_iter(kausality_core::decisive());
+    let keys = Value::from_iter(kausality_core::DECIDING);
     let of = |object: &str| {
         format!(
             "(has({object}.metadata.annotations) && k in {object}.metadata.annotations \
@@ -82,7 +82,19 @@ pub fn decides() -> String {
         )
     };
     let (new, old) = (of("object"), of("oldObject"));
-    format!("{keys}.exists(k, {new} != (oldObject == null ? [] : {old}))")
+    // Facts have names of their own on each object.
+    let facts = Value::from_iter(kausality_core::GUARDED.map(|fact| format!("{fact}.")));
+    let own = "has(object.metadata.annotations) && object.metadata.annotations.exists(k";
+    let kept = "oldObject != null && has(oldObject.metadata.annotations) && k in oldObject.metadata.annotations \
+        && oldObject.metadata.annotations[k] == object.metadata.annotations[k]";
+    let had =
+        "oldObject != null && has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k";
+    let still = "has(object.metadata.annotations) && k in object.metadata.annotations";
+    format!(
+        "{keys}.exists(k, {new} != (oldObject == null ? [] : {old})) \
+        || ({own}, {facts}.exists(fact, k.startsWith(fact)) && !({kept}))) \
+        || ({had}, {facts}.exists(fact, k.startsWith(fact)) && !({still})))"
+    )
 }
 
 /// What of some resources is reviewed for decisions about drifts. Their owners may be in no namespace, and the status
@@ -130,6 +142,85 @@ pub fn of_decisions(
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         "timeoutSeconds": 10,
+    })
+}
+
+/// What is known that the controllers of a resource act on beside its objects.
+pub fn known_inputs<'a>(group: &'a str, plural: &'a str) -> impl Iterator<Item = &'static Input> + use<'a> {
+    kausality_core::inputs::known(group, plural)
+}
+
+/// What of some resources is observed as inputs of others.
+#[must_use]
+pub fn input_rule(group: &str, version: &str, plurals: &[&str]) -> Value {
+    json!({"apiGroups": [group], "apiVersions": [version], "resources": plurals,
+        "operations": ["CREATE", "UPDATE", "DELETE"], "scope": "*"})
+}
+
+/// Whether an update changes an input: its intent, its labels, and of `annotated` resources their annotations.
+#[must_use]
+pub fn changes_input(annotated: &[&str]) -> String {
+    let same = |field: &str| {
+        format!(
+            "(has(object.{field}) == has(oldObject.{field}) \
+            && (!has(object.{field}) || object.{field} == oldObject.{field}))"
+        )
+    };
+    let annotations = match annotated {
+        [] => String::new(),
+        names => {
+            let (names, same) = (Value::from_iter(names.iter().copied()), same("metadata.annotations"));
+            format!(" && (!(request.resource.resource in {names}) || {same})")
+        }
+    };
+    let parts = ["spec", "data", "binaryData", "metadata.labels"].map(same).join(" && ");
+    format!(
+        "request.operation != 'UPDATE' || !(has(object.spec) || has(object.data) || has(object.binaryData)) \
+        || !({parts}{annotations})"
+    )
+}
+
+/// What programs do to objects that have an owner is what controllers do: not looked at.
+pub const NOT_OF_CONTROLLERS: &str = "!(request.userInfo.username.startsWith('system:') \
+    && request.userInfo.username != 'system:admin' \
+    && ((object != null && has(object.metadata.ownerReferences) \
+        && object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)) \
+    || (oldObject != null && has(oldObject.metadata.ownerReferences) \
+        && oldObject.metadata.ownerReferences.exists(o, has(o.controller) && o.controller))))";
+
+/// Whether a webhook of this name only observes inputs.
+#[must_use]
+pub fn is_of_inputs(name: &str) -> bool {
+    let part = name.strip_suffix(GROUP).and_then(|rest| rest.strip_suffix('.'));
+    let last = part.and_then(|part| part.rsplit('.').next());
+    last.is_some_and(|last| last == "inputs" || last.starts_with("inputs-"))
+}
+
+/// The webhook that observes inputs, found as `client` says. It changes and denies nothing, and nobody waits for it for long.
+#[must_use]
+pub fn of_inputs(
+    name: &str,
+    client: &Value,
+    rules: &[Value],
+    annotated: &[&str],
+    namespaces: &Value,
+) -> Value {
+    json!({
+        "name": name,
+        "clientConfig": client,
+        "rules": rules,
+        "matchConditions": [
+            {"name": "changes-input", "expression": changes_input(annotated)},
+            {"name": "not-of-controllers", "expression": NOT_OF_CONTROLLERS},
+        ],
+        "namespaceSelector": namespaces,
+        "objectSelector": {},
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "Never",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 2,
     })
 }
 

@@ -130,6 +130,7 @@ impl Spent {
 
 #[cfg(test)]
 mod tests {
+    use kausality_api::annotation::Suffix;
     use kausality_core::Review;
     use serde_json::{Value, json};
 
@@ -154,7 +155,7 @@ mod tests {
 
     fn traced_update(trace: &str, uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
         let object = |size: u8| {
-            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string(), "annotations": {TRACE: trace}},
+            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string(), "annotations": {Suffix::of("", "", "", "").key(TRACE): trace}},
                 "spec": {"size": size}})
         };
         review("r", "UPDATE", Some(object(from)), object(to))
@@ -166,7 +167,8 @@ mod tests {
         if let Some(answered) = answered {
             let trace = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "user": "c",
                 "timestamp": "2026-01-01T00:00:00Z", "requestUID": answered}]);
-            object["metadata"]["annotations"] = json!({TRACE: trace.to_string()});
+            object["metadata"]["annotations"] =
+                json!({Suffix::of_object(&object).key(TRACE): trace.to_string()});
         }
         review(uid, "CREATE", None, object)
     }

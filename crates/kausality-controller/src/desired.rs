@@ -11,16 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kausality_api::{
-    GROUP,
-    policy::{Kausality, KausalitySpec},
-    status::KausalityStatus,
+    API_VERSION, GROUP,
+    policy::{Kausality, KausalitySpec, Metadata},
+    status::{KausalityStatus, UnjudgedKind},
 };
 use kausality_cluster::Listing;
+use kausality_core::policy::{self, Policies};
 use serde_json::{Map, Value, json};
 
 pub mod conditions;
 mod entries;
 mod expression;
+mod inputs;
 mod overlaps;
 mod roles;
 
@@ -60,7 +62,7 @@ impl Policy {
         let name = text("/metadata/name");
         let spec = match serde_json::from_value::<Kausality>(object.clone()) {
             Err(error) => Err(error.to_string()),
-            Ok(policy) => policy.fault().map_or(Ok(policy.spec), Err),
+            Ok(policy) => policy::fault(&policy).map_or(Ok(policy.spec), Err),
         };
         let status = object.get("status").cloned().unwrap_or_default();
         Self {
@@ -69,6 +71,16 @@ impl Policy {
             status: serde_json::from_value(status).unwrap_or_default(),
             name,
         }
+    }
+
+    /// As decisions know it.
+    fn kausality(&self) -> Option<Kausality> {
+        Some(Kausality {
+            api_version: API_VERSION.to_owned(),
+            kind: "Kausality".to_owned(),
+            metadata: Metadata { name: self.name.clone() },
+            spec: self.spec.as_ref().ok()?.clone(),
+        })
     }
 }
 
@@ -147,6 +159,8 @@ pub struct Finding {
     pub withheld: bool,
     /// Why it watches no namespace.
     pub nowhere: Option<&'static str>,
+    /// The kinds of parents that no policy has judged.
+    pub unjudged: Vec<UnjudgedKind>,
 }
 
 /// What there should be. `served` are all resources; `stored` are the webhooks of the configuration as it is, which
@@ -171,6 +185,7 @@ pub fn desired(
             Claim::of(&policy.name, spec, &expand(spec, served).0, &place.namespace)
         })
         .collect();
+    let all = Policies::new(policies.iter().filter_map(Policy::kausality).collect());
     let mut webhooks = Vec::new();
     let mut roles = Vec::new();
     let mut findings = BTreeMap::new();
@@ -189,11 +204,14 @@ pub fn desired(
                 }
                 webhooks.extend(entries::of_decisions(policy, spec, (&resources, served), &claims, place));
                 webhooks.extend(entries);
+                webhooks.extend(inputs::of(policy, spec, (&resources, served), place));
                 roles.push(roles::of(policy, spec, &resources, place));
                 finding.watched =
                     resources.iter().map(|found| full_name(&found.group, &found.plural)).collect();
                 finding.missing = missing;
                 finding.withheld = roles::withholds(policy, spec);
+                let unjudged = policy.status.unjudged.iter().filter(|kind| all.leave_unjudged(kind));
+                finding.unjudged = unjudged.cloned().collect();
             }
             _ => webhooks.extend(entries::kept(&policy.name, stored, place)),
         }
@@ -233,6 +251,7 @@ fn faults<'a>(
                 let resources = expand(spec, served).0;
                 let mut entries = entries::of(&policy.name, spec, &resources, &[], place);
                 entries.extend(entries::of_decisions(policy, spec, (&resources, served), &[], place));
+                entries.extend(inputs::of(policy, spec, (&resources, served), place));
                 let size = Value::Array(entries).to_string().len();
                 if let Some(left) = room.checked_sub(size) {
                     room = left;

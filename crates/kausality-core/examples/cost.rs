@@ -54,14 +54,8 @@ fn learn<'a>(recording: &'a [u8], settings: &Settings) -> Result<Vec<(&'a [u8], 
                 resource: Arc::default(),
             })
         });
-        let known = Known {
-            now: Timestamp::UNIX_EPOCH,
-            parent: parent.unwrap_or(KnownParent::None),
-            scaled: None,
-            namespace: None,
-            exception: None,
-            authority: Default::default(),
-        };
+        let known =
+            Known { parent: parent.unwrap_or(KnownParent::None), ..Known::new(Timestamp::UNIX_EPOCH) };
         let decision = decide(&review, &known.facts(settings));
         if let Some(object) = &review.request.object {
             let mut summary = Summary::of(object);

@@ -9,9 +9,9 @@
 
 #![allow(clippy::print_stdout, reason = "the example talks")]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use kausality_api::mode::Mode;
+use kausality_api::{annotation::Suffix, mode::Mode};
 use kausality_core::{
     Facts, Parent, Review, Settings, Summary, decide,
     decision::{Effect, Verdict},
@@ -68,7 +68,9 @@ struct Garden {
 
 impl Default for Garden {
     fn default() -> Self {
-        let settings = Settings { default_mode: Mode::Enforce, ..Settings::default() };
+        // No time passes in this story.
+        let settings =
+            Settings { default_mode: Mode::Enforce, quiet_time: Duration::ZERO, ..Settings::default() };
         Self { objects: BTreeMap::new(), settings }
     }
 }
@@ -168,12 +170,15 @@ fn summary(object: &Value) -> Result<Summary, Error> {
 }
 
 fn annotate(object: &mut Value, annotations: &BTreeMap<String, Option<String>>) {
+    // An object's own facts carry a suffix, so that a copy of them on another object is told apart.
+    let suffix = Suffix::of_object(object);
     for (name, value) in annotations {
+        let key = suffix.key(name);
         match value {
-            Some(value) => object["metadata"]["annotations"][name] = value.as_str().into(),
+            Some(value) => object["metadata"]["annotations"][key] = value.as_str().into(),
             None => {
                 if let Some(map) = object["metadata"]["annotations"].as_object_mut() {
-                    map.remove(name);
+                    map.remove(&key);
                 }
             }
         }

@@ -58,9 +58,17 @@ pub fn identify(
     let many = parent.is_some_and(|parent| parent.controllers().is_full());
     let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
         .or_else(|| if many { None } else { by_managers(request, parent, &mut evidence) })
-        .or_else(|| by_updaters(user, updaters, creates && !many, &mut evidence))
+        .or_else(|| if many { None } else { by_creation(creates, &mut evidence) })
+        .or_else(|| by_updaters(user, updaters, &mut evidence))
+        .or_else(|| if many { None } else { by_manager_of_owner(request, &mut evidence) })
         .unwrap_or(Actor::Unknown);
     Identified { actor, evidence }
+}
+
+/// Whether a user is a program that runs in the cluster: a service account, a node or a part of the control plane. Some
+/// distributions give `system:admin` to people.
+pub(crate) fn is_machine(request: &Request<'_>) -> bool {
+    request.user_info.username.starts_with("system:") && request.user_info.username != "system:admin"
 }
 
 fn controller_if(holds: bool) -> Option<Actor> {
@@ -95,7 +103,7 @@ fn by_recorded_controllers(
 fn by_managers(request: &Request<'_>, parent: Option<&Summary>, evidence: &mut Vec<String>) -> Option<Actor> {
     let status_managers = parent.map(|parent| parent.status_managers.as_slice()).unwrap_or_default();
     if status_managers.is_empty() {
-        evidence.push("no field manager owns the parent's observedGeneration".to_owned());
+        evidence.push("no field manager reports in the parent's status".to_owned());
         return None;
     }
     let Some(manager) = managers::of_request(request) else {
@@ -103,23 +111,35 @@ fn by_managers(request: &Request<'_>, parent: Option<&Summary>, evidence: &mut V
         return None;
     };
     let known = status_managers.join(", ");
-    evidence
-        .push(format!("field manager {manager:?}; the parent's observedGeneration is written by {known:?}"));
+    evidence.push(format!("field manager {manager:?}; {known:?} report in the parent's status"));
     controller_if(status_managers.contains(&manager))
 }
 
-fn by_updaters(
-    user: UserHash,
-    updaters: &Hashes,
-    creates: bool,
-    evidence: &mut Vec<String>,
-) -> Option<Actor> {
-    if creates {
+/// A user who creates a child with its controlling owner is that owner's controller.
+fn by_creation(creates: bool, evidence: &mut Vec<String>) -> Option<Actor> {
+    creates.then(|| {
         evidence.push("who creates a child is taken for its controller".to_owned());
-        return Some(Actor::Controller);
+        Actor::Controller
+    })
+}
+
+/// The field manager that made the parent the child's controller is the parent's controller. A person who uses the same tool
+/// as a script that acts for the parent is not.
+fn by_manager_of_owner(request: &Request<'_>, evidence: &mut Vec<String>) -> Option<Actor> {
+    let stored = &request.old_object.as_ref()?.metadata;
+    let creators = managers::of_owner(stored, &stored.owner.as_ref()?.uid);
+    let manager = managers::of_request(request).filter(|manager| creators.contains(manager))?;
+    if managers::is_of_people(&manager) && !is_machine(request) {
+        evidence.push(format!("field manager {manager:?} is a tool that people use, too"));
+        return None;
     }
-    let Some(only) = updaters.only() else {
-        evidence.push("the child has not exactly one updater".to_owned());
+    evidence.push(format!("field manager {manager:?} made the parent the child's controller"));
+    Some(Actor::Controller)
+}
+
+fn by_updaters(user: UserHash, updaters: &Hashes, evidence: &mut Vec<String>) -> Option<Actor> {
+    let Some(only) = updaters.only().filter(|only| *only != UserHash::UNRECORDED) else {
+        evidence.push("the child is not known to have exactly one updater".to_owned());
         return None;
     };
     evidence.push(format!("the child's only updater is {only}, the user is {user}"));

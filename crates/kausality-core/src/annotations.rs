@@ -1,26 +1,23 @@
 //! The annotation table: which annotations an object will have, by what is done to it and by whom.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
+use jiff::Timestamp;
 use kausality_api::{
     annotation::{
-        self, APPROVALS, CONTROLLERS, EXCEPTED, MODE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS, SETTLED,
-        SNOOZE, SNOOZE_UNTIL, TRACE, UPDATERS, owner,
+        self, APPROVALS, CONTROLLERS, EXCEPTED, FREEZE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS,
+        SETTLED, TRACE, UPDATERS, owner,
     },
     approval::{Approval, Entries, Entry, Rejection},
     identity::{Hashes, UserHash},
-    mode::Mode,
     phase,
 };
 
 use crate::{
-    exceptions,
-    intent::IntentHash,
-    phase as lifecycle,
+    exceptions, managers, phase as lifecycle,
     review::{Annotations, Object, Request},
-    settle,
-    status::Reading,
-    summary::Summary,
+    settle::{self, Calm, Mark, Withdrawn},
+    status::{Reading, Standing},
 };
 
 /// Our annotations, as they shall be.
@@ -31,89 +28,63 @@ pub(crate) fn pairs(wanted: &Wanted) -> impl Iterator<Item = (&str, &str)> {
     wanted.iter().map(|(key, value)| (key.as_str(), value.as_str()))
 }
 
-/// Whether a request changes annotations that belong to people.
-pub(crate) fn user_annotations_differ(request: &Request<'_>) -> bool {
-    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let of_users = |annotations: &Annotations<'_>| -> Vec<(String, String)> {
-        (annotations.ours())
-            .filter(|(key, _)| owner(key) == Owner::User)
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect()
-    };
-    of_users(&old.metadata.annotations) != of_users(&new.metadata.annotations)
-}
-
-/// Whether the writer of a request may change the annotations that belong to people.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Writer<'a> {
+/// Who sends annotations along with a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
     /// A person, or anybody who is not known to reconcile the object.
     Free,
-    /// The controller of the object itself or of its parent, whose annotations it may have copied.
-    Bound(Option<&'a Summary>),
+    /// The controller of the object itself or of its parent.
+    Controller,
 }
 
-/// What the table says.
-pub(crate) struct Table {
-    pub wanted: Wanted,
-    /// Annotations whose change was ignored.
-    pub ignored: Vec<String>,
+/// Whether it matters who sends a request that changes metadata alone: it takes off facts, or changes what people write.
+pub(crate) fn sender_matters(request: &Request<'_>) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    let (stored, sent) = (&old.metadata.annotations, &new.metadata.annotations);
+    let strips = stored.ours().any(|(key, _)| owner(key) == Owner::System && sent.get(key).is_none());
+    strips || of(stored, Owner::User) != of(sent, Owner::User)
 }
 
-/// CREATE: ours are computed; people's are kept, but a controller may only restrain what it creates, and
-/// what it copied from the parent is not meant for the child.
-pub(crate) fn created(sent: &Annotations<'_>, writer: Writer<'_>) -> Table {
-    let mut table = Table { wanted: Wanted::new(), ignored: Vec::new() };
-    for (key, value) in sent.ours() {
-        let keep = match (owner(key), writer) {
-            (Owner::System, _) => false,
-            (Owner::Foreign, _) | (Owner::User, Writer::Free) => true,
-            (Owner::User, Writer::Bound(parent)) => {
-                let copied = parent.is_some_and(copies_annotations) || is_copy(parent, key, value);
-                let restrains = match key {
-                    APPROVALS | SNOOZE | SNOOZE_UNTIL => false,
-                    MODE => value.parse() == Ok(Mode::Enforce),
-                    _ => true,
-                };
-                if !copied && !restrains {
-                    table.ignored.push(key.to_owned());
-                }
-                !copied && restrains
-            }
-        };
-        if keep {
-            table.wanted.insert(key.to_owned(), value.to_owned());
-        }
+/// CREATE: people's annotations as they were sent; facts are computed.
+pub(crate) fn created(sent: &Annotations<'_>) -> Wanted {
+    of(sent, Owner::User)
+}
+
+/// UPDATE of the intent: facts as stored; people's as sent, but where a controller sends others than are stored, those stay.
+pub(crate) fn updated(stored: &Annotations<'_>, sent: &Annotations<'_>, writer: Writer) -> Wanted {
+    let mut wanted = of(stored, Owner::System);
+    wanted.extend(of(sent, Owner::User));
+    if writer == Writer::Controller {
+        wanted.extend(of(stored, Owner::User));
     }
-    table
+    wanted
 }
 
-/// UPDATE: ours as stored; people's as sent by a person, as stored if a controller sends them.
-pub(crate) fn updated(stored: &Annotations<'_>, sent: &Annotations<'_>, writer: Writer<'_>) -> Table {
-    let mut table = Table { wanted: of(stored, Owner::System), ignored: Vec::new() };
-    table.wanted.extend(of(sent, Owner::Foreign));
-    let Writer::Bound(parent) = writer else {
-        table.wanted.extend(of(sent, Owner::User));
-        return table;
-    };
-    let (before, after) = (of(stored, Owner::User), of(sent, Owner::User));
-    for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
-        let (old, new) = (before.get(key), after.get(key));
-        if old != new && !new.is_some_and(|value| is_copy(parent, key, value)) {
-            table.ignored.push(key.clone());
-        }
+/// UPDATE of nothing but metadata: facts as stored; people's as sent. A controller that takes facts off would do so again
+/// if they were put back: they stay off.
+pub(crate) fn kept(stored: &Annotations<'_>, sent: &Annotations<'_>, writer: Writer) -> Wanted {
+    let facts = of(stored, Owner::System);
+    let mut wanted = facts.clone();
+    if writer == Writer::Controller {
+        wanted.retain(|key, _| sent.get(key).is_some());
     }
-    table.wanted.extend(before);
-    table
+    // One that replaces all annotations would do so again; one that takes off a freeze alone has no say in that.
+    if writer == Writer::Controller && (facts.is_empty() || !wanted.is_empty()) {
+        wanted.extend(of(stored, Owner::User).into_iter().filter(|(key, _)| sent.get(key).is_none()));
+    }
+    wanted.extend(of(sent, Owner::User));
+    if writer == Writer::Controller {
+        // An order of a person's stands, whatever is copied over it: what is put back as it was changes nothing.
+        wanted.extend(
+            of(stored, Owner::User).into_iter().filter(|(key, _)| key == FREEZE || key == REJECTIONS),
+        );
+    }
+    wanted
 }
 
-fn is_copy(parent: Option<&Summary>, key: &str, value: &str) -> bool {
-    parent.is_some_and(|parent| parent.annotation(key) == Some(value))
-}
-
-/// Whether the controller of this object gives its children just the annotations of their parent, as it last saw
-/// them: what it sends is a copy even where the parent has another value since.
-fn copies_annotations(parent: &Summary) -> bool {
-    parent.id.group() == "apps" && parent.id.kind == "Deployment"
+/// UPDATE of the status: all of ours as stored.
+pub(crate) fn stored(annotations: &Annotations<'_>) -> Wanted {
+    annotations.ours().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 fn of(annotations: &Annotations<'_>, whose: Owner) -> Wanted {
@@ -135,6 +106,28 @@ pub(crate) fn record_change(
     wanted.insert(UPDATERS.to_owned(), updaters.encode());
     wanted.insert(TRACE.to_owned(), trace);
     wanted.remove(SETTLED);
+}
+
+/// Records a change of intent that the object's own controller makes: no new intent, so the trace stays, and the mark goes
+/// along with the intent.
+pub(crate) fn record_own_change(wanted: &mut Wanted, stored: &Object<'_>, sent: &Object<'_>, user: UserHash) {
+    let controllers = wanted.entry(CONTROLLERS.to_owned()).or_default();
+    let mut hashes = Hashes::decode(controllers);
+    if !hashes.contains(user) {
+        let updaters = stored.metadata.annotations.get(UPDATERS).map(Hashes::decode).unwrap_or_default();
+        hashes.note(user, &updaters);
+        *controllers = hashes.encode();
+    }
+    let (before, intent) = (stored.intent.hash(), sent.intent.hash());
+    let text = wanted.remove(SETTLED).unwrap_or_default();
+    let carried = match (Mark::parse(&text), Withdrawn::parse(&text)) {
+        (Some(mark), _) if mark.intent == before => Some(Mark { intent, ..mark }.to_string()),
+        (_, Some(withdrawn)) if withdrawn.intent == before => {
+            Some(Withdrawn { intent, ..withdrawn }.to_string())
+        }
+        _ => None,
+    };
+    wanted.extend(carried.map(|text| (SETTLED.to_owned(), text)));
 }
 
 /// Lets go of approvals and rejections that a change of intent makes stale.
@@ -187,40 +180,83 @@ pub(crate) struct Observed {
     pub initialized: bool,
 }
 
-/// Records what a status update shows: who writes the status, what they have seen, how far they have got.
+/// What a status update is looked at with.
+pub(crate) struct Look {
+    /// Whether its controller acts on other objects, too.
+    pub acts_on_inputs: bool,
+    /// For how long the object must be steady to count as settled.
+    pub quiet: Duration,
+    /// How long it has been quiet below the object.
+    pub calm: Calm,
+    pub now: Timestamp,
+}
+
+/// Records what a status update shows: how far the object's controller has got, and who that is, if its `reporter` does
+/// what controllers do.
 ///
-/// The stored object counts for everything but the status itself: the client's copy may be stale.
+/// The stored object counts for everything but the status itself: the client's copy may be stale. `inputs` is the quiet time,
+/// for kinds whose controllers act on inputs.
 pub(crate) fn observe(
     wanted: &mut Wanted,
     stored: &Object<'_>,
     sent: &Object<'_>,
-    user: UserHash,
+    reporter: Option<UserHash>,
+    look: &Look,
 ) -> Observed {
     let annotations = &stored.metadata.annotations;
     let hashes = |key| annotations.get(key).map(Hashes::decode).unwrap_or_default();
-    let mut controllers = hashes(CONTROLLERS);
-    controllers.note(user, &hashes(UPDATERS));
-    wanted.insert(CONTROLLERS.to_owned(), controllers.encode());
-
+    if let Some(user) = reporter {
+        let mut controllers = hashes(CONTROLLERS);
+        controllers.note(user, &hashes(UPDATERS));
+        wanted.insert(CONTROLLERS.to_owned(), controllers.encode());
+    }
     let reading = stored.reading_with(sent.status);
     let generation = stored.metadata.generation;
     let observed = reading.observed_generation.or_else(|| {
+        if reporter.is_none() || matches!(reading.standing, Standing::Silent | Standing::Unclear) {
+            return annotations.get(OBSERVED_GENERATION)?.parse().ok();
+        }
         // The generation of the copy that the controller worked with.
         let seen = sent.metadata.generation?.min(generation?);
         wanted.insert(OBSERVED_GENERATION.to_owned(), seen.to_string());
         Some(seen)
     });
-    let busy = settle::busy(generation, observed, reading.standing)
+    let busy = settle::busy(generation, observed, &reading)
         .unwrap_or_else(|_| Some("nothing says which generation its controller has seen".to_owned()));
-    // Whoever should have marked it when it became steady may have died.
-    if busy.is_none() || settle::is_steady(stored) {
-        wanted.insert(SETTLED.to_owned(), stored.intent.hash().to_string());
-    } else if let Some(mark) = wanted.get(SETTLED)
-        && IntentHash::parse(mark) != Some(stored.intent.hash())
-    {
+    let hash = stored.intent.hash();
+    let text = wanted.remove(SETTLED).unwrap_or_default();
+    let recorded = Mark::parse(&text).filter(|mark| mark.intent == hash);
+    let withdrawn = Withdrawn::parse(&text).filter(|mark| mark.intent == hash);
+    let new_mark = |since| Mark { withdrawn: withdrawn.map_or(0, |mark| mark.times), ..Mark::new(hash, since) };
+    let was_steady = settle::is_steady(stored);
+    let (mark, since) = match recorded {
+        Some(mark) => {
+            let again = match look.acts_on_inputs {
+                true if busy.is_none() && !was_steady => Some(look.now),
+                // Steady until now. An input that changed within the quiet time may be what makes it busy.
+                true if busy.is_some() && was_steady => look.now.checked_sub(look.quiet).ok(),
+                _ => None,
+            };
+            let again = if again > mark.since.max(mark.again) { again } else { mark.again };
+            (Some(Mark { again, ..mark }), mark.since)
+        }
+        None if busy.is_none() => (Some(new_mark(look.now)), Some(look.now)),
+        // Whoever should have marked it when it became steady may have died.
+        None if was_steady => {
+            let since = managers::last_status_write(&stored.metadata).map(settle::end_of_second);
+            (Some(new_mark(since.unwrap_or(look.now))), since)
+        }
         // The intent has changed unseen. Should it change back, it would count for more than it says.
-        wanted.remove(SETTLED);
-    }
+        None => (None, None),
+    };
+    // Some say done first, and begin then: a steady state that did not last was none.
+    let lasts = busy.is_none() || settle::has_lasted(since, look.quiet, look.calm);
+    let text = match (mark, recorded.map(Mark::withdraw)) {
+        (Some(_), Some(Some(withdrawn))) if !lasts => Some(withdrawn.to_string()),
+        (Some(mark), recorded) if lasts || recorded.is_some() => Some(mark.to_string()),
+        _ => withdrawn.map(|withdrawn| withdrawn.to_string()),
+    };
+    wanted.extend(text.map(|text| (SETTLED.to_owned(), text)));
     let marked = lifecycle::is_marked(|key| annotations.get(key));
     let initialized = marked || busy.is_none() || reading.ready;
     if initialized && !marked {

@@ -8,6 +8,7 @@ use crate::{
     cause::Cause,
     change::Drift,
     decision::Decision,
+    entries,
     review::Request,
     summary::{ObjectId, Summary},
 };
@@ -69,27 +70,44 @@ pub(crate) fn denied(parent: &ObjectId, child: &ObjectId, reason: &str) -> Strin
     format!("kausality: this change of {child}, a child of {parent}, is {reason}")
 }
 
-pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift) -> String {
+/// How somebody else can approve exactly the change that a policy denies.
+pub(crate) fn approvable(parent: &Summary, child: &ObjectId, drift: &Drift) -> String {
+    let (often, term) = term(parent);
+    let entry = entry(&parent.id, child, &format!(r#"{term},"diff":"{}""#, drift.diff.hash()));
+    let annotate = annotate(&parent.id, &approvals_with(parent, &entry));
+    format!(". Somebody else can approve it (drift {}) {often}: {annotate}", drift.id())
+}
+
+/// An approval for a child.
+fn entry(parent: &ObjectId, child: &ObjectId, term: &str) -> String {
+    let ObjectId { api_version, kind, namespace, name } = child;
+    let place = entries::bound(parent, namespace).map(|it| format!(r#""namespace":"{it}","#));
+    let place = place.unwrap_or_default();
+    format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{place}"name":"{name}",{term}}}"#)
+}
+
+/// How often an approval holds, and how it says so. Without a generation to bind it to, one for once would be void.
+fn term(parent: &Summary) -> (&'static str, String) {
+    match parent.generation {
+        Some(generation) => ("once", format!(r#""generation":{generation},"mode":"once""#)),
+        None => ("from now on", r#""mode":"always""#.to_owned()),
+    }
+}
+
+pub(crate) fn blocked(parent: &Summary, child: &ObjectId, drift: &Drift, hint: Option<&str>) -> String {
     let user = &drift.report.spec.request.user;
     let verb = match drift.report.spec.request.operation.as_str() {
         "CREATE" => "creates",
         "DELETE" => "deletes",
         _ => "changes",
     };
-    // Without a generation to bind it to, an approval for once would be void.
-    let (often, term) = match parent.generation {
-        Some(generation) => ("once", format!(r#""generation":{generation},"mode":"once""#)),
-        None => ("from now on", r#""mode":"always""#.to_owned()),
-    };
-    let entry = format!(
-        r#"{{"apiVersion":"{}","kind":"{}","name":"{}",{term}}}"#,
-        child.api_version, child.kind, child.name,
-    );
-    let approval = approvals_with(parent, &entry);
+    let (often, term) = term(parent);
+    let approval = approvals_with(parent, &entry(&parent.id, child, &term));
     let parent = &parent.id;
+    let hint = hint.map(|hint| format!("Shortly before: {}. ", shorten(hint, MAX_QUOTE))).unwrap_or_default();
     format!(
         "kausality: drift {}: {user} {verb} {child} although nobody changed {parent}, which has settled. \
-         Changes: {}. To let it happen {often}: {}",
+         Changes: {}. {hint}To let it happen {often}: {}",
         drift.id(),
         shorten(&drift.diff.limited(SHOWN_CHANGES).to_string().replace('\n', "; "), MAX_QUOTE),
         annotate(parent, &approval),
@@ -106,6 +124,11 @@ pub(crate) fn logged(parent: &ObjectId, child: &ObjectId, drift: &Drift) -> Stri
     format!("kausality: drift {}: {child} {happens} although nobody changed {parent}", drift.id())
 }
 
+/// What else changed shortly before a drift that log mode let pass.
+pub(crate) fn hint(drift: &Drift, hint: &str) -> String {
+    format!("kausality: shortly before drift {}: {hint}", drift.id())
+}
+
 /// The argument of `kubectl annotate` that adds an entry to the parent's approvals and keeps the others.
 fn approvals_with(parent: &Summary, entry: &str) -> String {
     let kept = parent.annotation(annotation::APPROVALS);
@@ -114,13 +137,6 @@ fn approvals_with(parent: &Summary, entry: &str) -> String {
     list.push_str(entry);
     let overwrite = if kept.is_some() { "--overwrite " } else { "" };
     format!("{overwrite}{}='[{}]'", annotation::APPROVALS, list.replace('\'', r"'\''"))
-}
-
-pub(crate) fn ignored(keys: &str) -> String {
-    shorten(
-        &format!("kausality: a controller cannot change {keys}: ignored (recorded as writing status)"),
-        120,
-    )
 }
 
 pub(crate) fn not_decided(keys: &str) -> String {

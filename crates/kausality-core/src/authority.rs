@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The annotations by which people decide.
-pub(crate) const DECIDING: [&str; 5] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL];
+pub const DECIDING: [&str; 5] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL];
 
 /// Who may decide about drifts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(crate) fn apply(
     }
     let Some(child) = Child::of(request) else { return };
     if decision.actor == Some(Actor::Controller) || child.controllers().contains(user) {
-        // What a controller decides counts for nothing anyway.
+        // It counts for nothing, and whoever copies it would copy it again.
         return;
     }
     if settings.authorization == Authorization::None {
@@ -114,7 +114,9 @@ pub(crate) fn apply(
 fn sign(decision: &mut Decision, request: &Request<'_>) {
     let Some(sent) = &request.object else { return };
     let stored = request.old_object.as_ref();
-    let bumps = child::annotations_bump_generation(&request.resource.group, &sent.kind);
+    // Entries are carried over where the generation grows although nobody asks for anything.
+    let bumps = child::annotations_bump_generation(&request.resource.group, &sent.kind)
+        || decision.explanation.saw_rule(Rule::Reconciler);
     let bump = stored.and_then(|stored| stored.metadata.generation).filter(|_| bumps);
     for key in DECIDING {
         let will_be = match decision.patch.annotations.get(key) {

@@ -4,8 +4,10 @@ use std::cell::OnceCell;
 
 use kausality_api::{
     annotation::TRACE,
+    drift::MAX_VALUE,
     phase::Phase,
     report::{ChildReference, DriftReport, DriftReportSpec, ParentReference, ReportPhase, RequestContext},
+    text::shorten,
     trace::Trace,
 };
 use kausality_fields::{Diff, Leaf, Path, Redaction, Step, attribution::Handover};
@@ -15,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     child::Child,
     class,
+    exceptions::Ruled,
     intent::IntentHash,
     managers,
     review::{Object, Operation, Review, Values},
@@ -26,7 +29,6 @@ use crate::{
 pub(crate) struct Change<'a> {
     review: &'a Review<'a>,
     redaction: Redaction,
-    salt: Vec<u8>,
     read: OnceCell<Read>,
 }
 
@@ -38,8 +40,8 @@ struct Read {
 }
 
 impl<'a> Change<'a> {
-    pub(crate) fn new(review: &'a Review<'a>, salt: &[u8]) -> Self {
-        Self { review, redaction: Redaction::new(salt), salt: salt.to_owned(), read: OnceCell::new() }
+    pub(crate) fn new(review: &'a Review<'a>, redaction: Redaction) -> Self {
+        Self { review, redaction, read: OnceCell::new() }
     }
 
     fn read(&self) -> &Read {
@@ -66,7 +68,7 @@ impl<'a> Change<'a> {
         let request = &self.review.request;
         let digest = |object: &Option<Object<'_>>| {
             object.as_ref().map(|object| {
-                let mut hash = Sha256::new_with_prefix(&self.salt);
+                let mut hash = Sha256::new_with_prefix(self.redaction.salt());
                 hash.update(object.intent.hash().to_string());
                 let digest: String =
                     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -105,8 +107,15 @@ impl<'a> Change<'a> {
         &self.read().orders
     }
 
-    /// The drift that this change is, for the ledger and for reports.
-    pub(crate) fn drift(&self, parent: &Summary, phase: Phase, child: &Child<'_>, snoozed: bool) -> Drift {
+    /// The drift that this change is, for the ledger and for reports; or another change, which this rule denies.
+    pub(crate) fn drift(
+        &self,
+        parent: &Summary,
+        phase: Phase,
+        child: &Child<'_>,
+        denied_by: Option<&Ruled>,
+        snoozed: bool,
+    ) -> Drift {
         let request = &self.review.request;
         let Read { values, diff, .. } = self.read();
         let (old, new) = (values.old_object.as_ref(), values.object.as_ref());
@@ -115,7 +124,7 @@ impl<'a> Change<'a> {
             Operation::Delete => (None, shown.0),
             _ => shown,
         };
-        let id = self.id(parent, child);
+        let id = self.id(parent, child, denied_by.is_none());
         let report = DriftReport::new(DriftReportSpec {
             id,
             phase: ReportPhase::Detected,
@@ -148,6 +157,7 @@ impl<'a> Change<'a> {
                 operation: request.operation.as_str().to_owned(),
                 dry_run: request.is_dry_run(),
             },
+            denied_by: denied_by.map(|ruled| shorten(&ruled.to_string(), MAX_VALUE)),
         });
         let owners = managers::of_fields(request, diff.changes.iter().map(|change| &change.path));
         let parent_trace = parent.annotation(TRACE).and_then(|text| Trace::decode(text).ok());
@@ -167,7 +177,7 @@ fn stub(id: &ObjectId) -> Value {
     })
 }
 
-/// A drift that no gate let pass.
+/// A drift that no gate let pass, or a change by somebody else that a rule of a policy denied.
 #[derive(Clone, Debug)]
 pub struct Drift {
     /// What endpoints are told.
@@ -193,14 +203,16 @@ impl Drift {
 }
 
 impl Change<'_> {
-    /// The id of the drift that this change is.
-    pub(crate) fn id(&self, parent: &Summary, child: &Child<'_>) -> String {
-        id(&parent.id, &child.id, &self.diff().hash())
+    /// The id of the drift that this change is. The same change by somebody else is none, and has another.
+    pub(crate) fn id(&self, parent: &Summary, child: &Child<'_>, is_drift: bool) -> String {
+        let who = (!is_drift).then(|| self.review.request.user());
+        id(&parent.id, &child.id, &self.diff().hash(), who)
     }
 }
 
-/// Names a drift: the same parent, child and change have the same name, in every replica.
-fn id(parent: &ObjectId, child: &ObjectId, diff: &str) -> String {
+/// Names a drift: the same parent, child and change have the same name, in every replica. Other changes are named by who makes
+/// them, too: nobody approves their own.
+fn id(parent: &ObjectId, child: &ObjectId, diff: &str, who: Option<&str>) -> String {
     let mut hash = Sha256::new();
     for object in [parent, child] {
         for part in [object.group(), &object.kind, &object.namespace, &object.name] {
@@ -209,6 +221,10 @@ fn id(parent: &ObjectId, child: &ObjectId, diff: &str) -> String {
         }
     }
     hash.update(diff);
+    if let Some(who) = who {
+        hash.update("denied:");
+        hash.update(who);
+    }
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -223,7 +239,7 @@ mod tests {
             "kind":{{"kind":"A"}},"resource":{{"resource":"as"}},"object":{{"spec":{new}}},"oldObject":{{"spec":{old}}}}}}}"#
         );
         let review = Review::parse(review.as_bytes()).unwrap();
-        let change = Change::new(&review, b"salt");
+        let change = Change::new(&review, Redaction::new("salt"));
         assert!(!change.diff().is_empty(), "{old} / {new}");
         change.diff().hash()
     }

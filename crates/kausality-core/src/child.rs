@@ -2,13 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use kausality_api::{annotation, identity::Hashes, selector::Labels};
+use jiff::Timestamp;
+use kausality_api::{
+    annotation,
+    identity::{Hashes, UserHash},
+    selector::Labels,
+    trace::Trace,
+};
 
 use crate::{
     class::Class,
-    review::{Annotations, Object, Request},
+    intent, managers, relation,
+    review::{Metadata, Object, Request},
+    status,
     summary::{ObjectId, Summary},
-    trace,
+    trace, writers,
 };
 
 /// The object that a request changes: of the request itself or, for `scale`, the object behind it.
@@ -20,13 +28,15 @@ pub(crate) struct Child<'a> {
     pub generation: Option<i64>,
     pub deleting: bool,
     pub has_owner: bool,
+    /// Whether an update leaves the generation as it is: only annotations change.
+    same_generation: bool,
     stored: Stored<'a>,
 }
 
 #[derive(Clone, Debug)]
 enum Stored<'a> {
     Nothing,
-    Object(&'a Annotations<'a>),
+    Object(&'a Metadata<'a>),
     Summary(&'a Summary),
 }
 
@@ -37,7 +47,7 @@ impl<'a> Child<'a> {
         let old = request.old_object.as_ref();
         let known = old.unwrap_or(shown);
         let owner =
-            |object: Option<&Object<'_>>| object.is_some_and(|object| object.metadata.owner.is_some());
+            |object: Option<&Object<'_>>| object.is_some_and(|object| relation::parent(object).is_some());
         Some(Self {
             id: ObjectId {
                 api_version: shown.api_version.to_string(),
@@ -49,7 +59,10 @@ impl<'a> Child<'a> {
             generation: old.and_then(|old| old.metadata.generation),
             deleting: old.is_some_and(|old| old.metadata.is_deleting()),
             has_owner: owner(old) || owner(request.object.as_ref()),
-            stored: old.map_or(Stored::Nothing, |old| Stored::Object(&old.metadata.annotations)),
+            same_generation: old
+                .zip(request.object.as_ref())
+                .is_some_and(|(old, new)| intent::same(&old.intent, &new.intent)),
+            stored: old.map_or(Stored::Nothing, |old| Stored::Object(&old.metadata)),
         })
     }
 
@@ -61,15 +74,16 @@ impl<'a> Child<'a> {
             generation: summary.generation,
             deleting: summary.deleting,
             has_owner: summary.owner.is_some(),
+            same_generation: false,
             stored: Stored::Summary(summary),
         }
     }
 
-    /// One of Kausality's annotations, as stored.
+    /// One of Kausality's annotations, as stored, if it counts: people's do only where a person wrote them.
     pub(crate) fn stored(&self, key: &str) -> Option<&'a str> {
         match self.stored {
             Stored::Nothing => None,
-            Stored::Object(annotations) => annotations.get(key),
+            Stored::Object(metadata) => metadata.annotations.get(key).filter(|_| counts_on(metadata, key)),
             Stored::Summary(summary) => summary.annotation(key),
         }
     }
@@ -78,7 +92,9 @@ impl<'a> Child<'a> {
     pub(crate) fn trace_labels(&self) -> BTreeMap<String, String> {
         match self.stored {
             Stored::Nothing => BTreeMap::new(),
-            Stored::Object(annotations) => trace::labels(annotations.ours()),
+            Stored::Object(metadata) => {
+                trace::labels(metadata.annotations.ours().filter(|(key, _)| counts_on(metadata, key)))
+            }
             Stored::Summary(summary) => trace::labels(summary.annotations()),
         }
     }
@@ -92,9 +108,37 @@ impl<'a> Child<'a> {
         known.map(|object| object.metadata.labels()).unwrap_or_default()
     }
 
-    /// Who changed its intent before.
+    /// Who changed its intent before. Of an object that is older than the record, that is not all.
     pub(crate) fn updaters(&self) -> Hashes {
-        self.stored(annotation::UPDATERS).map(Hashes::decode).unwrap_or_default()
+        match (self.stored(annotation::UPDATERS), &self.stored) {
+            (Some(text), _) => Hashes::decode(text),
+            (None, Stored::Nothing) => Hashes::default(),
+            (None, _) => Hashes::decode(&UserHash::UNRECORDED.to_string()),
+        }
+    }
+
+    /// When it was created, if it is stored.
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        match self.stored {
+            Stored::Nothing => None,
+            Stored::Object(metadata) => metadata.creation_timestamp.as_ref()?.parse().ok(),
+            Stored::Summary(summary) => summary.created,
+        }
+    }
+
+    /// When it is due to be changed, as its controller has written on it.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
+        match self.stored {
+            Stored::Object(metadata) => {
+                status::due_of_child(self.id.group(), &self.id.kind, |key| metadata.annotations.other(key))
+            }
+            _ => None,
+        }
+    }
+
+    /// The trace that it carries, if that can be read.
+    pub(crate) fn trace(&self) -> Option<Trace> {
+        Trace::decode(self.stored(annotation::TRACE)?).ok()
     }
 
     /// Who writes its status.
@@ -107,10 +151,15 @@ impl<'a> Child<'a> {
         match class {
             Class::Create if lacks_generation(self.id.group(), &self.id.kind) => None,
             Class::Create => Some(1),
-            Class::Delete => self.generation,
+            Class::Delete | Class::Status | Class::Metadata => self.generation,
+            Class::Update if self.same_generation => self.generation,
             _ => self.generation.map(|generation| generation.saturating_add(1)),
         }
     }
+}
+
+fn counts_on(metadata: &Metadata<'_>, key: &str) -> bool {
+    writers::counts(metadata, key, || managers::of_status(metadata))
 }
 
 /// Built-in kinds whose objects have no generation: a CREATE review cannot tell.

@@ -94,7 +94,16 @@ fn status_stores_metadata(group: &str) -> bool {
 
 fn same_intent(request: &Request<'_>) -> bool {
     match (&request.old_object, &request.object) {
-        (Some(old), Some(new)) => intent::same(&old.intent, &new.intent),
+        (Some(old), Some(new)) => {
+            let counts = annotations_are_intent(&request.resource.group, &old.kind);
+            intent::same(&old.intent, &new.intent)
+                && (!counts || old.metadata.annotations.same_others(&new.metadata.annotations))
+        }
         _ => false,
     }
+}
+
+/// Whether people ask for something by the annotations of a kind: controllers of Ingresses are configured by them.
+fn annotations_are_intent(group: &str, kind: &str) -> bool {
+    group == "networking.k8s.io" && kind == "Ingress"
 }

@@ -6,19 +6,22 @@ use kausality_api::{
 };
 
 use crate::{
+    annotations::{self, Writer},
     answer, authority,
     class::Class,
     decision::{Decision, Verdict},
     explain::Rule,
     facts::Facts,
+    patch::Patch,
     review::{Metadata, Request, Review},
+    writers,
 };
 
 mod decisions;
 mod judge;
 mod protect;
 
-pub use decisions::{decisions, decisive};
+pub use decisions::{GUARDED, decisions};
 
 /// The longest warning in characters. The API server itself passes on far less.
 const MAX_WARNING: usize = 1000;
@@ -33,7 +36,7 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
     let mut decision = Draft::new(class);
     match (class, &request.old_object, &request.object) {
-        (Class::Status, Some(stored), Some(sent)) => decision.observe(request, stored, sent, user),
+        (Class::Status, Some(stored), Some(sent)) => decision.observe(request, stored, sent, user, facts),
         (Class::Metadata, Some(stored), Some(sent)) if request.sub_resource.is_empty() => {
             decision.protect(request, stored, sent, user, facts);
         }
@@ -44,17 +47,22 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     }
     let settings = facts.settings;
     authority::apply(&mut decision.decision, request, user, settings, &facts.authority);
+    decision.record_writer(request);
     decision.finish(request)
 }
 
 /// A decision in the making.
 struct Draft {
     decision: Decision,
+    /// Whether the object keeps the trace that it has: its controller only completes it.
+    keeps_trace: bool,
+    /// Who sends people's annotations along, where that was asked.
+    writer: Option<Writer>,
 }
 
 impl Draft {
     fn new(class: Class) -> Self {
-        Self { decision: Decision::allow(class) }
+        Self { decision: Decision::allow(class), keeps_trace: false, writer: None }
     }
 
     fn saw(&mut self, rule: Rule, finding: impl Into<String>) {
@@ -79,6 +87,27 @@ impl Draft {
             },
         );
         self.decided_by(Rule::Class);
+    }
+
+    /// Records who wrote people's annotations, as they will be.
+    fn record_writer(&mut self, request: &Request<'_>) {
+        let (Some(writer), Some(sent), true) =
+            (self.writer, &request.object, self.decision.verdict.is_allowed())
+        else {
+            return;
+        };
+        let patch = &self.decision.patch.annotations;
+        let mut wanted = annotations::stored(&sent.metadata.annotations);
+        for (key, value) in patch {
+            match value {
+                Some(value) => wanted.insert(key.clone(), value.clone()),
+                None => wanted.remove(key),
+            };
+        }
+        writers::record(&mut wanted, request.old_object.as_ref().map(|stored| &stored.metadata), writer);
+        let left_out = self.decision.patch.left_out;
+        self.decision.patch = Patch::between(sent, &wanted);
+        self.decision.patch.left_out |= left_out;
     }
 
     fn finish(mut self, request: &Request<'_>) -> Decision {

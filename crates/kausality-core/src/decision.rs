@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kausality_api::{
+    annotation::Suffix,
     approval::Approval,
     mode::Mode,
     phase::Phase,
@@ -28,6 +29,11 @@ pub struct Decision {
     pub settled: Option<Settled>,
     /// What caused the change.
     pub cause: Option<Cause>,
+    /// Whether the parent's controller carries out the parent's intent by it.
+    pub carries_out: bool,
+    /// Whether a controller changes a child of a parent that cannot be judged: nothing shows when the controller is done, and
+    /// the change may be a drift.
+    pub unjudged: bool,
     /// Log or enforce.
     pub mode: Option<Mode>,
     /// How the gates resolved it.
@@ -51,6 +57,17 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Whether it may be another with the last change of an input: what is drift without it, and what is carried out on a
+    /// parent that was done with its own intent.
+    #[must_use]
+    pub fn may_follow_input(&self) -> bool {
+        match self.cause {
+            Some(Cause::Drift) => true,
+            Some(Cause::Expected) => self.carries_out && matches!(self.settled, Some(Settled::Restless(_))),
+            _ => false,
+        }
+    }
+
     /// The decision that allows a request of this sort and says nothing about it.
     #[must_use]
     pub fn allow(class: Class) -> Self {
@@ -60,6 +77,8 @@ impl Decision {
             phase: None,
             settled: None,
             cause: None,
+            carries_out: false,
+            unjudged: false,
             mode: None,
             resolution: Resolution::Passed,
             tried: Vec::new(),
@@ -155,6 +174,8 @@ pub enum Effect {
         parent: ObjectId,
         /// Its uid.
         uid: String,
+        /// The suffix of its facts.
+        suffix: Suffix,
         /// The version that the decision rests on.
         resource_version: String,
         /// The approval that is used up.

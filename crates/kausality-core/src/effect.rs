@@ -11,6 +11,7 @@ use crate::{
     annotations::{self, Wanted},
     child::{self, Child},
     decision::Effect,
+    entries,
     exceptions::{self, Exceptions, Ruled},
     gate::Used,
     summary::{ObjectId, Summary},
@@ -34,6 +35,7 @@ pub(crate) fn record_use(
     let approval = Approval {
         api_version: child.api_version.clone(),
         kind: child.kind.clone(),
+        namespace: entries::bound(&parent.id, &child.namespace),
         name: child.name.clone(),
         generation: parent.generation,
         ..ruled.approval()
@@ -66,6 +68,7 @@ fn spend(parent: &Summary, approval: Approval, key: &str, left: Option<String>) 
     Effect::ConsumeOnce {
         parent: parent.id.clone(),
         uid: parent.uid.clone(),
+        suffix: parent.suffix,
         resource_version: parent.resource_version.clone(),
         approval: Box::new(approval),
         annotations,

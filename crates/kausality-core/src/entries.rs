@@ -74,6 +74,8 @@ pub(crate) struct Subject<'a> {
     pub change: &'a dyn Changed,
     /// Who makes the change.
     pub user: &'a str,
+    /// Whether it is not a drift, and a rule of a policy denies it.
+    pub denied: bool,
     pub now: Timestamp,
 }
 
@@ -83,6 +85,7 @@ impl Subject<'_> {
         self.unrelated(entry)
             .or_else(|| self.expired(entry.expires))
             .or_else(|| self.own(entry.by.as_deref()))
+            .or_else(|| self.denied.then(|| self.falls_short(entry)).flatten())
             .or_else(|| self.other_diff(entry.diff.as_deref()))
             .or_else(|| {
                 let covered = entry.fields.is_empty() || self.change.is_within(&entry.fields);
@@ -99,14 +102,16 @@ impl Subject<'_> {
 
     /// Whether an entry names this child.
     fn is_about(&self, entry: &impl Entry) -> bool {
-        entry.matches(&self.child.api_version, &self.child.kind, &self.child.name)
+        let ObjectId { api_version, kind, namespace, name } = self.child;
+        entry.matches(api_version, kind, namespace, name)
     }
 
     /// Why an entry does not speak of this child at the parent's present generation.
     fn unrelated(&self, entry: &impl Entry) -> Option<String> {
         if !self.is_about(entry) {
             let (api_version, kind, name) = entry.subject();
-            return Some(format!("is for {api_version} {kind} {name}"));
+            let place = entry.namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            return Some(format!("is for {api_version} {kind} {place}{name}"));
         }
         let bound = entry.generation()?;
         match self.generation {
@@ -127,11 +132,34 @@ impl Subject<'_> {
         own.then(|| format!("was given by {} itself", self.user))
     }
 
+    /// Why an approval does not lift what a rule of a policy says: that takes somebody else, who has seen exactly this change.
+    /// Approvals of drifts are for the parent's controller.
+    fn falls_short(&self, entry: &Approval) -> Option<String> {
+        match entry.by.as_deref() {
+            None => Some("does not say who approved, and a policy denies this".to_owned()),
+            Some(by) if by == self.user => {
+                Some(format!("was given by {by}: what a policy denies is approved by somebody else"))
+            }
+            Some(_) if entry.diff.is_none() => Some(
+                "names no \"diff\", and a policy denies this: only exactly this change can be approved"
+                    .to_owned(),
+            ),
+            Some(_) => None,
+        }
+    }
+
     fn other_diff(&self, diff: Option<&str>) -> Option<String> {
         let wanted = diff?;
         let actual = self.change.hash();
         (wanted != actual).then(|| format!("is for the change {wanted}, this one is {actual}"))
     }
+}
+
+/// The namespace that entries for a child are bound to: that of the child, where its parent has none and so may have another of
+/// the same name elsewhere.
+#[must_use]
+pub fn bound(parent: &ObjectId, namespace: &str) -> Option<String> {
+    (parent.namespace.is_empty() && !namespace.is_empty()).then(|| namespace.to_owned())
 }
 
 /// The approval to use. Any valid entry will do; one that lasts is taken before one that is used up. `void` hears of those

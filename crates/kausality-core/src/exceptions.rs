@@ -76,6 +76,7 @@ impl Ruled {
         Approval {
             api_version: ANY.to_owned(),
             kind: ANY.to_owned(),
+            namespace: None,
             name: ANY.to_owned(),
             generation: None,
             mode: self.mode,

@@ -24,6 +24,12 @@ pub enum Rule {
     Parent,
     /// Who acts.
     Actor,
+    /// Whether the object's own controller acts.
+    Reconciler,
+    /// Whether something else changed that the parent's controller acts on.
+    Input,
+    /// What else changed shortly before: a hint, which decides nothing.
+    Hint,
     /// The parent's phase.
     Phase,
     /// Whether the parent is settled.
@@ -57,6 +63,9 @@ impl Rule {
             Self::Deletion => "deletion",
             Self::Parent => "parent",
             Self::Actor => "actor",
+            Self::Reconciler => "reconciler",
+            Self::Input => "input",
+            Self::Hint => "hint",
             Self::Phase => "phase",
             Self::Settled => "settled",
             Self::Cause => "cause",
@@ -104,6 +113,11 @@ impl FromIterator<Step> for Explanation {
 }
 
 impl Explanation {
+    /// Whether a rule was looked at.
+    pub(crate) fn saw_rule(&self, rule: Rule) -> bool {
+        self.steps.iter().any(|step| step.rule == rule)
+    }
+
     pub(crate) fn saw(&mut self, rule: Rule, finding: impl Into<String>) {
         self.saw_by(rule, finding, Vec::new());
     }

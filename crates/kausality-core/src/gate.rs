@@ -144,11 +144,13 @@ pub(crate) struct Outcome {
     pub faults: Vec<String>,
     /// Rules of policies that are only tried, and matched.
     pub tried: Vec<Ruled>,
+    /// The rule that denies a change which is not a drift, unless somebody approves it.
+    pub denied_by: Option<Ruled>,
 }
 
 impl Outcome {
     fn of(resolution: Resolution) -> Self {
-        Self { resolution, reason: String::new(), faults: Vec::new(), tried: Vec::new() }
+        Self { resolution, reason: String::new(), faults: Vec::new(), tried: Vec::new(), denied_by: None }
     }
 }
 
@@ -164,8 +166,20 @@ impl Passage<'_> {
         }
         let denied = self.exceptions.look(Action::Deny, self.asked);
         let mut tried = denied.tried.clone();
-        if let Some(outcome) = self.denial(denied, explanation) {
-            return outcome;
+        if let Some(ruled) = self.denial(denied, explanation) {
+            let outcome = match self.cause {
+                Cause::Drift => None,
+                _ => self.lifted(explanation),
+            };
+            let outcome = outcome.unwrap_or_else(|| {
+                explanation.decided_by(Rule::Policy);
+                Outcome {
+                    reason: format!("denied by {ruled}"),
+                    ..Outcome::of(Resolution::Denied(ruled.clone()))
+                }
+            });
+            let denied_by = (self.cause != Cause::Drift).then_some(ruled);
+            return Outcome { tried, denied_by, ..outcome };
         }
         if self.cause != Cause::Drift {
             explanation.decided_by(Rule::Cause);
@@ -280,23 +294,40 @@ impl Passage<'_> {
             generation: self.parent.generation,
             change: self.change,
             user: self.asked.request.user(),
+            denied: self.cause != Cause::Drift,
             now: self.now,
         }
     }
 
     /// A rule that forbids the change. It is an order, as a rejection is, and holds in log mode too.
-    fn denial(&self, findings: Findings, explanation: &mut Explanation) -> Option<Outcome> {
-        let Findings { ruled, tried, evidence } = findings;
+    fn denial(&self, findings: Findings, explanation: &mut Explanation) -> Option<Ruled> {
+        let Findings { ruled, evidence, .. } = findings;
         let Some(ruled) = ruled else {
             if !evidence.is_empty() {
                 explanation.saw_by(Rule::Policy, "none denies it", evidence);
             }
             return None;
         };
-        let reason = format!("denied by {ruled}");
-        explanation.saw_by(Rule::Policy, reason.clone(), evidence);
-        explanation.decided_by(Rule::Policy);
-        Some(Outcome { reason, tried, ..Outcome::of(Resolution::Denied(ruled)) })
+        explanation.saw_by(Rule::Policy, format!("denied by {ruled}"), evidence);
+        Some(ruled)
+    }
+
+    /// What people say to a change that is not a drift and that a rule denies: nothing, or they reject it, or somebody other
+    /// than its author has approved it.
+    fn lifted(&self, explanation: &mut Explanation) -> Option<Outcome> {
+        if let Some(rejected) = self.rejection(explanation) {
+            return Some(rejected);
+        }
+        let outcome = self.approval(explanation);
+        let is_own = |approval: &Approval| approval.by.as_deref() == Some(self.asked.request.user());
+        match self.exception {
+            _ if outcome.resolution != Resolution::Passed => Some(outcome),
+            Some(Exception::Used(approval)) if !is_own(approval) => {
+                let resolution = self.exception(explanation)?;
+                Some(Outcome { resolution, ..outcome })
+            }
+            _ => None,
+        }
     }
 
     /// A rule that lets the change pass.

@@ -1,18 +1,21 @@
 //! The ledger: what is entered of a drift, and when that is over.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
+    annotation::TRACE,
     approval::Approval,
     drift::{
         Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
         FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
     },
     text::shorten,
+    trace::Trace,
 };
 use kausality_fields::Leaf;
 use serde_json::Value;
 
 use crate::{
+    cause::Cause,
     change::{Change, Drift},
     child::Child,
     decision::Decision,
@@ -23,6 +26,8 @@ use crate::{
     summary::Summary,
 };
 
+/// How long a change that a policy denied stays open if nobody tries it again.
+const TRIED_AGAIN: SignedDuration = SignedDuration::from_hours(24);
 /// Characters of a change in a table.
 const MAX_CHANGE: usize = 100;
 /// Characters of a name in a table.
@@ -61,9 +66,10 @@ pub fn entry(drift: &Drift, decision: &Decision, now: Timestamp) -> Entry {
         old_object: old_object.filter(|_| fits),
         new_object: fits.then_some(new_object),
         summary: summary(drift),
+        denied_by: report.denied_by.clone(),
     };
     let status = DriftStatus {
-        state: state(&decision.resolution),
+        state: state(decision),
         count: 1,
         first_seen: now,
         last_seen: now,
@@ -85,10 +91,11 @@ fn lean(object: &Value) -> Value {
     object
 }
 
-/// What becomes of a drift that was resolved like this.
+/// What becomes of a drift, or of another change that is entered, that was decided like this.
 #[must_use]
-pub fn state(resolution: &Resolution) -> DriftState {
-    match resolution {
+pub fn state(decision: &Decision) -> DriftState {
+    match &decision.resolution {
+        Resolution::Denied(_) if decision.cause != Some(Cause::Drift) => DriftState::Denied,
         Resolution::Rejected | Resolution::Denied(_) => DriftState::Rejected,
         Resolution::Logged => DriftState::Passed,
         _ => DriftState::Blocked,
@@ -116,11 +123,20 @@ fn summary(drift: &Drift) -> DriftSummary {
     }
 }
 
-/// The namespace and the id of the entry that a request has, if it is a drift of this parent's child.
+/// The namespace and the id of the entry that a request has, if it is about this parent's child and was decided like this.
 #[must_use]
-pub fn key(review: &Review<'_>, parent: &Summary, settings: &Settings) -> Option<(String, String)> {
+pub fn key(
+    review: &Review<'_>,
+    decision: &Decision,
+    parent: &Summary,
+    settings: &Settings,
+) -> Option<(String, String)> {
     let child = Child::of(&review.request)?;
-    let id = Change::new(review, &settings.salt).id(parent, &child);
+    let id = Change::new(review, settings.redaction(&review.request)).id(
+        parent,
+        &child,
+        decision.cause == Some(Cause::Drift),
+    );
     Some((child.id.namespace, id))
 }
 
@@ -154,14 +170,23 @@ pub enum ParentNow<'a> {
     Unknown,
 }
 
+/// Whether somebody has asked for something else of the parent since. What its own controller writes into its spec is no new
+/// intent: the trace stays.
+#[must_use]
+pub fn parent_changed(spec: &DriftSpec, parent: &Summary) -> bool {
+    let trace = || parent.annotation(TRACE).and_then(|text| Trace::decode(text).ok());
+    parent.intent.to_string() != spec.parent_intent && (spec.trace.is_none() || trace() != spec.trace)
+}
+
 /// Why an open entry is over, if it is. `child_gone`: the child is known to be gone.
 #[must_use]
 pub fn resolution(
-    Entry { spec, status, .. }: &Entry,
+    entry: &Entry,
     parent: &ParentNow<'_>,
     child_gone: bool,
     now: Timestamp,
 ) -> Option<DriftResolution> {
+    let Entry { spec, status, .. } = entry;
     let over = |reason, by, message: String| Some(DriftResolution { reason, at: now, by, message });
     let parent = match parent {
         ParentNow::Here(parent) => parent,
@@ -170,19 +195,27 @@ pub fn resolution(
         }
         ParentNow::Unknown => return None,
     };
-    if parent.intent.to_string() != spec.parent_intent {
-        let message = "the parent's intent has changed: it is no drift any more".to_owned();
+    if parent_changed(spec, parent) {
+        let what = match spec.denied_by {
+            Some(_) => "approvals of what was denied before do not hold any more",
+            None => "it is no drift any more",
+        };
+        let message = format!("the parent's intent has changed: {what}");
         return over(ResolutionReason::ParentChanged, None, message);
     }
-    // What a rule of a policy denied passes no approval. If it does one day, that is seen then.
+    // A drift that a rule of a policy denied passes no approval. If it does one day, that is seen then.
     if let Some(approval) = Standing::of(spec, parent, now).approval()
-        && !status.is_denied_by_rule()
+        && !entry.is_barred()
     {
         return Some(passed(approval, now).0);
     }
     // What was to be created was never there.
     if child_gone && spec.request.operation != "CREATE" {
         return over(ResolutionReason::ChildGone, None, "the child is gone".to_owned());
+    }
+    // Controllers try again as long as they want something; people do not.
+    if spec.denied_by.is_some() && now.duration_since(status.last_seen) >= TRIED_AGAIN {
+        return over(ResolutionReason::Expired, None, "nobody has tried it again for 24 hours".to_owned());
     }
     None
 }
@@ -209,3 +242,6 @@ pub fn is_unrejected(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> bool
     let standing = Standing::of(spec, parent, now);
     standing.rejection().is_none() && standing.rejection_faults.is_empty()
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,11 +52,12 @@ pub mod class;
 mod decide;
 pub mod decision;
 mod effect;
-mod entries;
+pub mod entries;
 pub mod exceptions;
 pub mod explain;
 mod facts;
 pub mod gate;
+pub mod inputs;
 pub mod intent;
 pub mod ledger;
 pub mod managers;
@@ -64,21 +65,25 @@ mod mode;
 pub mod patch;
 pub mod phase;
 pub mod policy;
+mod reconciler;
+mod relation;
 pub mod review;
 pub mod settle;
 pub mod standing;
 pub mod status;
 pub mod summary;
 mod trace;
+mod writers;
 pub mod written;
 
+pub use authority::DECIDING;
 pub use change::Drift;
 pub use child::annotations_bump_generation;
-pub use decide::{decide, decisions, decisive, is_bound_to_conflict};
+pub use decide::{GUARDED, decide, decisions, is_bound_to_conflict};
 pub use decision::Decision;
 pub use facts::{
-    Exception, Facts, Known, KnownParent, Namespace, Parent, Questions, ScaledObject, Settings, parent_id,
-    questions,
+    Activity, Exception, Facts, InputChange, Known, KnownParent, Namespace, Parent, Questions, ScaledObject,
+    Settings, parent_id, questions,
 };
 pub use review::Review;
 pub use summary::Summary;

@@ -16,6 +16,8 @@ struct Entry<'a> {
     manager: Text<'a>,
     #[serde(borrow, default)]
     time: Text<'a>,
+    #[serde(borrow, default)]
+    subresource: Text<'a>,
     #[serde(borrow, default, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
 }
@@ -25,34 +27,90 @@ fn entries<'a>(metadata: &Metadata<'a>) -> Vec<Entry<'a>> {
     raw.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The managers that own `observedGeneration` in an object's status, or on its conditions: its controllers.
+/// Managers that people use, never controllers.
+pub(crate) fn is_of_people(manager: &str) -> bool {
+    manager.starts_with("kubectl") || matches!(manager, "cmctl" | "k9s" | "oc")
+}
+
+/// The managers that report on an object as controllers do: they own `observedGeneration`, conditions or a phase in its
+/// status.
 #[must_use]
 pub fn of_status(metadata: &Metadata<'_>) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Fields<'a> {
-        #[serde(borrow, default, rename = "f:status")]
-        status: Option<Status<'a>>,
+    struct Fields {
+        #[serde(default, rename = "f:status")]
+        status: Option<Status>,
     }
     #[derive(Deserialize)]
-    struct Status<'a> {
+    struct Status {
         #[serde(default, rename = "f:observedGeneration")]
         observed_generation: Option<IgnoredAny>,
-        #[serde(borrow, default, rename = "f:conditions")]
-        conditions: Option<&'a RawValue>,
+        #[serde(default, rename = "f:conditions")]
+        conditions: Option<IgnoredAny>,
+        #[serde(default, rename = "f:phase")]
+        phase: Option<IgnoredAny>,
     }
 
+    owners(metadata, |fields| {
+        let fields = serde_json::from_str::<Fields>(fields).ok();
+        fields.and_then(|fields| fields.status).is_some_and(|status| {
+            status.observed_generation.is_some() || status.conditions.is_some() || status.phase.is_some()
+        })
+    })
+    .into_iter()
+    .filter(|manager| !is_of_people(manager))
+    .collect()
+}
+
+/// The managers that made an owner the owner of an object: its controllers, if it controls the object.
+pub(crate) fn of_owner(metadata: &Metadata<'_>, uid: &str) -> Vec<String> {
+    if uid.is_empty() {
+        return Vec::new();
+    }
+    let key = format!("k:{{\\\"uid\\\":\\\"{uid}\\\"}}");
+    owners(metadata, |fields| fields.contains(&key))
+}
+
+/// The managers that keep an object from going until they have cleaned up after it.
+pub(crate) fn of_finalizers(metadata: &Metadata<'_>) -> Vec<String> {
+    owners(metadata, |fields| fields.contains("\"f:finalizers\""))
+}
+
+/// Whether an annotation was written by the controllers of an object or of its parent: a copy from elsewhere, not
+/// somebody's decision about this object. One that nobody owns may be a person's.
+pub(crate) fn is_copied(metadata: &Metadata<'_>, annotation: &str, controllers: &[String]) -> bool {
+    let key = format!("\"f:{annotation}\"");
+    let owners = owners(metadata, |fields| fields.contains(&key));
+    !owners.is_empty() && owners.iter().all(|owner| controllers.contains(owner))
+}
+
+/// Whether a request is sent by the controllers of its object or of the object's parent, as field managers tell: people's
+/// annotations that it brings are copies.
+pub(crate) fn copies(request: &Request<'_>) -> bool {
+    let Some(shown) = request.old_object.as_ref().or(request.object.as_ref()) else { return false };
+    let owner = shown.metadata.owner.as_ref().map_or("", |owner| &owner.uid);
+    of_request(request).is_some_and(|manager| {
+        of_owner(&shown.metadata, owner).contains(&manager) || of_status(&shown.metadata).contains(&manager)
+    })
+}
+
+/// The managers whose fields are such.
+fn owners(metadata: &Metadata<'_>, owns: impl Fn(&str) -> bool) -> Vec<String> {
     let mut managers: Vec<String> = Vec::new();
     for entry in entries(metadata) {
-        let fields = entry.fields.and_then(|raw| serde_json::from_str::<Fields<'_>>(raw.get()).ok());
-        let owns = fields.and_then(|fields| fields.status).is_some_and(|status| {
-            status.observed_generation.is_some()
-                || status.conditions.is_some_and(|raw| raw.get().contains("\"f:observedGeneration\""))
-        });
-        if owns && !managers.iter().any(|manager| *manager == *entry.manager) {
+        let known = managers.iter().any(|manager| *manager == *entry.manager);
+        if !known && entry.fields.is_some_and(|fields| owns(fields.get())) {
             managers.push(entry.manager.to_string());
         }
     }
     managers
+}
+
+/// When the status of an object was last written, as far as its managed fields tell.
+#[must_use]
+pub(crate) fn last_status_write(metadata: &Metadata<'_>) -> Option<Timestamp> {
+    let of_status = |entry: &&Entry<'_>| entry.subresource == "status";
+    entries(metadata).iter().filter(of_status).filter_map(|entry| entry.time.parse().ok()).max()
 }
 
 /// When an object was last written, as far as its managed fields tell.

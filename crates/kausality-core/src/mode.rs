@@ -36,15 +36,18 @@ pub(crate) fn choose(
         Class::Create => {
             let sent =
                 request.object.as_ref().and_then(|object| object.metadata.annotations.get(annotation::MODE));
-            // A controller may restrain what it creates, but not exempt it.
-            read(sent, "the new object")
-                .filter(|mode| *mode == Mode::Enforce || actor != Some(Actor::Controller))
+            // What a controller writes there, it may have copied.
+            read(sent.filter(|_| actor != Some(Actor::Controller)), "the new object")
         }
         _ => read(child.stored(annotation::MODE), "the object"),
     };
+    let parent = facts.parent.found().filter(|_| child.has_owner);
+    let of_parent = parent.and_then(|parent| parent.annotation(annotation::MODE));
     let namespace = facts.namespace.and_then(|namespace| namespace.mode.as_deref());
     let (mode, from) = if let Some(mode) = own {
         (mode, "the object's annotation".to_owned())
+    } else if let Some(mode) = read(of_parent, "the parent") {
+        (mode, "the parent's annotation".to_owned())
     } else if let Some(mode) = read(namespace, "the namespace") {
         (mode, format!("the annotation of namespace {}", request.namespace))
     } else if let Some((mode, policy)) = facts.settings.policies.mode(&Target {

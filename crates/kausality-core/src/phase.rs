@@ -5,11 +5,14 @@ use kausality_api::{
     phase::{Phase, says_initialized},
 };
 
-use crate::{settle, summary::Summary};
+use crate::{
+    settle::{self, Settled},
+    summary::Summary,
+};
 
 /// The phase, and what shows it.
 #[must_use]
-pub fn of(parent: &Summary) -> (Phase, &'static str) {
+pub fn of(parent: &Summary, settled: &Settled) -> (Phase, &'static str) {
     if parent.deleting {
         return (Phase::Deleting, "deletionTimestamp is set");
     }
@@ -19,10 +22,10 @@ pub fn of(parent: &Summary) -> (Phase, &'static str) {
     if parent.status.ready {
         return (Phase::Initialized, "condition Initialized or Ready is True");
     }
-    match settle::steady(parent) {
-        Ok(None) => (Phase::Initialized, "in steady state"),
-        _ => (Phase::Initializing, "never seen ready or in steady state"),
+    if *settled == Settled::Quiet || settle::is_steady(parent) {
+        return (Phase::Initialized, "in steady state");
     }
+    (Phase::Initializing, "never seen ready or in steady state")
 }
 
 /// Whether annotations record that an object has been initialized.

@@ -1,12 +1,20 @@
 //! The `Kausality` policies, indexed so that a request meets only those that name its resource, and that do not name
 //! other namespaces.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use kausality_api::{
     mode::Mode,
-    policy::{Kausality, KausalitySpec, Namespaces, Override, Settle},
+    policy::{Input, Kausality, KausalitySpec, Namespaces, Override, ResourceRule, Settle},
     selector::Labels,
+    status::UnjudgedKind,
+};
+
+use kausality_fields::Path;
+
+use crate::{
+    settle::Settling,
+    status::{self, Rules},
 };
 
 /// What a policy may match.
@@ -31,6 +39,10 @@ pub struct Policies {
     by_resource: Places,
     /// Those that say when objects count as settled, which every change of a child asks for: mostly few.
     settling: Places,
+    /// How those that say so have statuses read, compiled, by their places.
+    status_rules: BTreeMap<usize, Rules>,
+    /// The fields that those that say so have redacted, by their places.
+    redacted: BTreeMap<usize, Vec<Path>>,
 }
 
 /// Places in the list of all policies, by group, resource and namespace.
@@ -49,9 +61,23 @@ impl Policies {
             }
             _ => vec![ANYWHERE],
         });
-        let settles = |policy: &Kausality| policy.spec.settle.is_some();
+        let settles = |Kausality { spec, .. }: &Kausality| {
+            spec.settle.is_some()
+                || spec.quiet_time.is_some()
+                || spec.status.is_some()
+                || !spec.redact.is_empty()
+                || !spec.inputs.is_empty()
+        };
         let settling = places(&all, |policy| if settles(policy) { vec![ANYWHERE] } else { Vec::new() });
-        Self { all, by_resource, settling }
+        let rules = all.iter().enumerate();
+        let rules =
+            rules.filter_map(|(place, policy)| Some((place, Rules::new(policy.spec.status.as_ref()?))));
+        let fields = |policy: &Kausality| -> Vec<Path> {
+            policy.spec.redact.iter().filter_map(|field| redacted_field(field).ok()).collect()
+        };
+        let redacted = all.iter().enumerate().filter(|(_, policy)| !policy.spec.redact.is_empty());
+        let redacted = redacted.map(|(place, policy)| (place, fields(policy)));
+        Self { status_rules: rules.collect(), redacted: redacted.collect(), all, by_resource, settling }
     }
 
     /// The mode that the most specific matching policy gives, with that policy's name.
@@ -67,8 +93,8 @@ impl Policies {
     pub fn policy(&self, target: &Target<'_>) -> Option<&Kausality> {
         let best = self
             .naming(&self.by_resource, target.group, target.resource, target.namespace)
-            .filter(|(policy, _)| selects(&policy.spec, target))
-            .filter_map(|(policy, explicit)| {
+            .filter(|(_, policy, _)| selects(&policy.spec, target))
+            .filter_map(|(_, policy, explicit)| {
                 let place = namespace_rank(policy.spec.namespaces.as_ref(), target)?;
                 Some(((place, explicit, Reverse(policy.metadata.name.as_str())), policy))
             })
@@ -82,27 +108,117 @@ impl Policies {
         self.all.is_empty()
     }
 
-    /// When objects of a kind count as settled, by the most specific policy that names it and says so.
+    /// When objects of a kind count as settled: each part by the most specific policy that names the kind and says so, else
+    /// as is usual for the kind.
     #[must_use]
-    pub fn settle(&self, group: &str, resource: &str) -> Settle {
-        self.naming(&self.settling, group, resource, ANYWHERE)
-            .filter_map(|(policy, explicit)| {
-                Some(((explicit, Reverse(policy.metadata.name.as_str())), policy.spec.settle?))
-            })
-            .max_by_key(|(rank, _)| *rank)
-            .map(|(_, settle)| settle)
-            .unwrap_or_default()
+    pub fn settling(&self, group: &str, resource: &str, quiet: Duration) -> Settling {
+        Settling {
+            rule: self
+                .most_specific(group, resource, |spec| spec.settle)
+                .unwrap_or_else(|| usual(group, resource)),
+            quiet: self
+                .most_specific(group, resource, |spec| spec.quiet_time.map(|time| time.0))
+                .unwrap_or(quiet),
+        }
     }
 
-    /// The policies among these that name a resource and may be for a namespace, each with whether it names the resource
-    /// explicitly.
+    /// Whether it still takes another policy to judge a kind whose status tells nothing.
+    #[must_use]
+    pub fn leave_unjudged(&self, kind: &UnjudgedKind) -> bool {
+        let UnjudgedKind { api_group, resource, .. } = kind;
+        self.settling(api_group, resource, Duration::ZERO).rule != Settle::Quiet
+            && self.status_rules(api_group, resource).settled.is_none()
+    }
+
+    /// By which rules statuses of a kind are read: each by the most specific policy that names the kind and has one.
+    #[must_use]
+    pub fn status_rules(&self, group: &str, resource: &str) -> Rules {
+        if self.status_rules.is_empty() {
+            return Rules::default();
+        }
+        let by_place = |place: usize| self.status_rules.get(&place);
+        Rules {
+            initialized: self.best(group, resource, |place, _| by_place(place)?.initialized.clone()),
+            settled: self.best(group, resource, |place, _| by_place(place)?.settled.clone()),
+        }
+    }
+
+    /// The fields of a kind that hold secrets, as any policy says that names it.
+    #[must_use]
+    pub fn redacted<'a>(
+        &'a self,
+        group: &str,
+        resource: &str,
+    ) -> impl Iterator<Item = &'a Path> + use<'a> {
+        let naming: Vec<usize> = match self.redacted.is_empty() {
+            true => Vec::new(),
+            false => {
+                self.naming(&self.settling, group, resource, ANYWHERE).map(|(place, ..)| place).collect()
+            }
+        };
+        naming.into_iter().filter_map(|place| self.redacted.get(&place)).flatten()
+    }
+
+    /// Whether any policy is about a resource, wherever.
+    pub(crate) fn names(&self, group: &str, resource: &str) -> bool {
+        let mut rules = self.all.iter().flat_map(|policy| &policy.spec.resources);
+        let names = |rule: &ResourceRule| {
+            rule.api_groups.iter().any(|it| it == group)
+                && rule.resources.iter().any(|it| it == resource || it == "*")
+                && !rule.excluded.iter().any(|it| it == resource)
+        };
+        rules.any(names)
+    }
+
+    /// All that policies declare as inputs.
+    pub(crate) fn all_inputs(&self) -> impl Iterator<Item = &Input> {
+        self.all.iter().flat_map(|policy| &policy.spec.inputs)
+    }
+
+    /// What policies declare that the controllers of a kind act on, beside its objects.
+    pub(crate) fn inputs<'a>(
+        &'a self,
+        group: &str,
+        resource: &str,
+    ) -> impl Iterator<Item = &'a Input> + use<'a> {
+        let naming: Vec<_> = self.naming(&self.settling, group, resource, ANYWHERE).collect();
+        naming.into_iter().flat_map(|(_, policy, _)| &policy.spec.inputs)
+    }
+
+    /// What the most specific policy that names a kind says of it.
+    fn most_specific<T>(
+        &self,
+        group: &str,
+        resource: &str,
+        says: impl Fn(&KausalitySpec) -> Option<T>,
+    ) -> Option<T> {
+        self.best(group, resource, |_, spec| says(spec))
+    }
+
+    /// The same, by the place of the policy.
+    fn best<T>(
+        &self,
+        group: &str,
+        resource: &str,
+        says: impl Fn(usize, &KausalitySpec) -> Option<T>,
+    ) -> Option<T> {
+        self.naming(&self.settling, group, resource, ANYWHERE)
+            .filter_map(|(place, policy, explicit)| {
+                Some(((explicit, Reverse(policy.metadata.name.as_str())), says(place, &policy.spec)?))
+            })
+            .max_by_key(|(rank, _)| *rank)
+            .map(|(_, said)| said)
+    }
+
+    /// The policies among these that name a resource and may be for a namespace, each with its place and whether it names the
+    /// resource explicitly.
     fn naming<'a>(
         &'a self,
         among: &'a Places,
         group: &str,
         resource: &str,
         namespace: &str,
-    ) -> impl Iterator<Item = (&'a Kausality, bool)> {
+    ) -> impl Iterator<Item = (usize, &'a Kausality, bool)> {
         let places = |group: &str, resource: &str| {
             let of_resource = among.get(group).and_then(|places| places.get(resource));
             let at = |namespace: &str| of_resource.and_then(|places| places.get(namespace));
@@ -114,8 +230,36 @@ impl Policies {
         let starred = places(&group, "*").map(|place| (place, false));
         named.chain(starred).filter_map(move |(place, explicit)| {
             let policy = self.all.get(place)?;
-            (explicit || star_means(&policy.spec, &group, &resource)).then_some((policy, explicit))
+            (explicit || star_means(&policy.spec, &group, &resource)).then_some((place, policy, explicit))
         })
+    }
+}
+
+/// What keeps a policy from being understood: what its kind says, and what is wrong with its expressions.
+#[must_use]
+pub fn fault(policy: &Kausality) -> Option<String> {
+    let of_field = |(number, field): (usize, &String)| {
+        let fault = redacted_field(field).err()?;
+        Some(format!("spec.redact[{number}]: {fault}"))
+    };
+    policy
+        .fault()
+        .or_else(|| status::fault(policy.spec.status.as_ref()?))
+        .or_else(|| policy.spec.redact.iter().enumerate().find_map(of_field))
+}
+
+/// A field that is redacted: as diffs show it, with `[*]` for all items of a list.
+fn redacted_field(text: &str) -> Result<Path, String> {
+    // Items are not told apart, so any will do.
+    kausality_fields::parse_path(&text.replace("[*]", "[0]"))
+}
+
+/// When objects of a kind count as settled, where no policy says. The status of an Ingress never tells what has been done
+/// about it.
+fn usual(group: &str, resource: &str) -> Settle {
+    match (group, resource) {
+        ("networking.k8s.io", "ingresses") => Settle::Quiet,
+        _ => Settle::Steady,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::{fmt, ops::Deref, sync::OnceLock};
 
+use kausality_api::annotation::Suffix;
 use serde::{
     Deserialize, Deserializer,
     de::{self, IgnoredAny, MapAccess, Visitor},
@@ -14,7 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     intent::IntentHash,
-    status::{self, Reading},
+    status::{self, Reading, Rules},
+    summary::group,
 };
 
 mod metadata;
@@ -294,6 +296,7 @@ pub struct Object<'a> {
     pub status: Option<&'a RawValue>,
     /// Every other field, unread, in the order of the text.
     pub intent: Intent<'a>,
+    rules: Rules,
     reading: OnceLock<Reading>,
 }
 
@@ -335,10 +338,30 @@ impl<'a> Object<'a> {
         serde_json::from_str(text)
     }
 
+    /// The suffix of its own facts.
+    #[must_use]
+    pub fn suffix(&self) -> Suffix {
+        let Metadata { generate_name, name, namespace, .. } = &self.metadata;
+        suffix(&self.api_version, &self.kind, namespace, generate_name, name)
+    }
+
+    /// Has its status read by the rules that policies have for its kind.
+    pub fn read_by(&mut self, rules: Rules) {
+        if self.rules != rules {
+            (self.rules, self.reading) = (rules, OnceLock::new());
+        }
+    }
+
+    /// The rules by which its status is read.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// What its status says, which is found out once.
     #[must_use]
     pub fn reading(&self) -> &Reading {
-        self.reading.get_or_init(|| status::read(self, self.status))
+        self.reading.get_or_init(|| status::read(self, self.status, &self.rules))
     }
 
     /// What it would say of itself with this status.
@@ -346,9 +369,14 @@ impl<'a> Object<'a> {
     pub fn reading_with(&self, status: Option<&RawValue>) -> Reading {
         match (self.status, status) {
             (Some(own), Some(status)) if own.get() == status.get() => self.reading().clone(),
-            _ => status::read(self, status),
+            _ => status::read(self, status, &self.rules),
         }
     }
+}
+
+fn suffix(api_version: &str, kind: &str, namespace: &str, generate_name: &str, name: &str) -> Suffix {
+    let name = if generate_name.is_empty() { name } else { generate_name };
+    Suffix::of(group(api_version), kind, namespace, name)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
@@ -378,6 +406,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
                         _ => object.intent.fields.push((key, map.next_value()?)),
                     }
                 }
+                let Object { api_version, kind, metadata, .. } = &mut object;
+                let Metadata { annotations, generate_name, name, namespace, .. } = metadata;
+                annotations.claim(|| suffix(api_version, kind, namespace, generate_name, name));
                 Ok(object)
             }
         }

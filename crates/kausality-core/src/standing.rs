@@ -50,17 +50,13 @@ impl Standing {
     /// What stands on `parent` about the drift.
     #[must_use]
     pub fn of(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Self {
-        let child = ObjectId {
-            api_version: spec.child.api_version.clone(),
-            kind: spec.child.kind.clone(),
-            namespace: spec.child.namespace.clone(),
-            name: spec.child.name.clone(),
-        };
+        let child = ObjectId::of(&spec.child);
         let subject = Subject {
             child: &child,
             generation: parent.generation,
             change: spec,
             user: &spec.request.user,
+            denied: spec.denied_by.is_some(),
             now,
         };
         let (rejections, rejection_faults) =
@@ -96,7 +92,7 @@ fn held<T: Entry + Clone>(
     let standpoints = entries.valid().map(|(place, entry)| Standpoint {
         place,
         entry: entry.clone(),
-        about_child: entry.matches(&child.api_version, &child.kind, &child.name),
+        about_child: entry.matches(&child.api_version, &child.kind, &child.namespace, &child.name),
         void: void(entry),
     });
     (standpoints.collect(), entries.faults().collect())

@@ -4,14 +4,22 @@ mod compact;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kausality_api::{annotation, identity::Hashes, selector::Labels};
+use jiff::Timestamp;
+use kausality_api::{
+    annotation::{self, Suffix},
+    identity::Hashes,
+    report::ChildReference,
+    selector::Labels,
+    trace::Trace,
+};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     intent::IntentHash,
-    managers,
+    managers, relation,
     review::{Object, OwnerReference},
     status::Reading,
+    writers,
 };
 
 pub use compact::Compact;
@@ -30,6 +38,17 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
+    /// Names the child of a drift.
+    #[must_use]
+    pub fn of(child: &ChildReference) -> Self {
+        Self {
+            api_version: child.api_version.clone(),
+            kind: child.kind.clone(),
+            namespace: child.namespace.clone(),
+            name: child.name.clone(),
+        }
+    }
+
     /// Its API group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
@@ -62,8 +81,10 @@ pub struct Owner {
     pub kind: String,
     /// The owner's name.
     pub name: String,
-    /// The owner's uid.
+    /// The owner's uid; empty, where another relation than ownership names it.
     pub uid: String,
+    /// Where the owner is, if that is not the child's namespace.
+    pub namespace: Option<String>,
 }
 
 impl From<&OwnerReference<'_>> for Owner {
@@ -73,6 +94,7 @@ impl From<&OwnerReference<'_>> for Owner {
             kind: owner.kind.to_string(),
             name: owner.name.to_string(),
             uid: owner.uid.to_string(),
+            namespace: None,
         }
     }
 }
@@ -94,10 +116,18 @@ pub struct Summary {
     pub intent: IntentHash,
     /// Its status, read.
     pub status: Reading,
-    /// The field managers that write its `observedGeneration`.
+    /// The field managers that report on it in its status, as controllers do.
     pub status_managers: Vec<String>,
-    /// Its own controlling owner.
+    /// When its status was last written, to the second, as far as managed fields tell.
+    pub status_written: Option<Timestamp>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// The suffix of its own facts.
+    pub suffix: Suffix,
+    /// Its own parent.
     pub owner: Option<Owner>,
+    /// The object that it names as made for it, as `Kind/name`; `*` for all that name it.
+    pub made_for: Option<Box<str>>,
     /// All of it, where it was read live and a policy may ask for it.
     pub whole: Option<Arc<Value>>,
     annotations: BTreeMap<String, String>,
@@ -116,6 +146,7 @@ impl Summary {
     #[must_use]
     pub fn with_status(object: &Object<'_>, status: Option<&RawValue>) -> Self {
         let metadata = &object.metadata;
+        let status_managers = managers::of_status(metadata);
         Self {
             id: ObjectId {
                 api_version: object.api_version.to_string(),
@@ -129,14 +160,25 @@ impl Summary {
             deleting: metadata.is_deleting(),
             intent: object.intent.hash(),
             status: object.reading_with(status),
-            status_managers: managers::of_status(metadata),
-            owner: metadata.owner.as_ref().map(Owner::from),
+            owner: relation::parent(object),
+            made_for: relation::made_for(object),
             whole: None,
             annotations: (metadata.annotations.ours())
+                .filter(|(key, _)| writers::counts(metadata, key, || status_managers.clone()))
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .collect(),
+            status_written: managers::last_status_write(metadata),
+            created: metadata.creation_timestamp.as_ref().and_then(|time| time.parse().ok()),
+            suffix: object.suffix(),
+            status_managers,
             labels: metadata.labels.map(|raw| raw.get().into()),
         }
+    }
+
+    /// When its intent was last changed, to the second: as its trace tells, else when it was created.
+    pub(crate) fn intent_written(&self) -> Option<Timestamp> {
+        let trace = self.annotation(annotation::TRACE).and_then(|text| Trace::decode(text).ok());
+        trace.and_then(|trace| trace.hops().last().map(|hop| hop.timestamp)).or(self.created)
     }
 
     /// Its labels. What is not a map of strings counts as none.

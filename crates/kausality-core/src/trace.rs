@@ -8,7 +8,10 @@ use kausality_api::{
     trace::{Hop, Trace, label},
 };
 
-use crate::{cause::Cause, child::Child, class::Class, gate::Resolution, review::Request, summary::Summary};
+use crate::{
+    cause::Cause, child::Child, class::Class, facts::InputChange, gate::Resolution, review::Request,
+    summary::Summary,
+};
 
 /// What a trace is made from.
 pub(crate) struct Source<'a> {
@@ -16,10 +19,28 @@ pub(crate) struct Source<'a> {
     pub class: Class,
     pub child: &'a Child<'a>,
     pub parent: Option<&'a Summary>,
+    /// What opened the parent, if that was not a change of its own.
+    pub input: Option<&'a InputChange>,
     pub cause: Option<Cause>,
     pub resolution: &'a Resolution,
     pub labels: BTreeMap<String, String>,
     pub now: Timestamp,
+}
+
+/// The trace of a change that nobody judges: of labels or annotations, or of an object that is only observed.
+pub(crate) fn origin(request: &Request<'_>, child: &Child<'_>, class: Class, now: Timestamp) -> Trace {
+    let (trace, _) = of(Source {
+        request,
+        class,
+        child,
+        parent: None,
+        input: None,
+        cause: Some(Cause::Origin),
+        resolution: &Resolution::Passed,
+        labels: child.trace_labels(),
+        now,
+    });
+    trace
 }
 
 /// The trace of a change that is allowed, and what is wrong with the parent's if it could not be used.
@@ -44,7 +65,20 @@ pub(crate) fn of(source: Source<'_>) -> (Trace, Option<String>) {
         Some(Cause::Drift) => !drift,
         Some(Cause::Origin) | None => false,
     };
-    let text = source.parent.filter(|_| continues).and_then(|parent| parent.annotation(TRACE));
+    let carries_out = matches!(source.cause, Some(Cause::Expected | Cause::Initialization));
+    // Whichever was changed last opened the parent.
+    let later = |input: &&InputChange| {
+        source.parent.and_then(Summary::intent_written).is_none_or(|written| input.at > written)
+    };
+    let input = source.input.filter(|_| carries_out).filter(later);
+    if let Some(trace) = input.and_then(|input| input.trace.clone()) {
+        return (trace.extended(hop), None);
+    }
+    let text = match source.parent {
+        // What goes since its parent is gone was made for whoever asked for it.
+        None if source.cause == Some(Cause::Cleanup) => child.stored(TRACE),
+        parent => parent.filter(|_| continues).and_then(|parent| parent.annotation(TRACE)),
+    };
     match text.map(Trace::decode) {
         None => (Trace::origin(hop), None),
         Some(Ok(trace)) if trace.hops().is_empty() => (Trace::origin(hop), None),

@@ -5,7 +5,7 @@ use kausality_api::{exception::ApprovalPolicy, policy::Kausality};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exceptions;
+use crate::{exceptions, policy};
 
 /// The one user that all controllers are, where they have no service accounts of their own.
 const CONTROLLERS: &str = "system:kube-controller-manager";
@@ -62,7 +62,7 @@ impl Written {
         if self.object["kind"] == "Kausality" || self.old_object["kind"] == "Kausality" {
             return match Kausality::deserialize(&self.object) {
                 _ if !is_new => None,
-                Ok(policy) => policy.fault(),
+                Ok(policy) => policy::fault(&policy),
                 Err(error) => Some(error.to_string()),
             };
         }
@@ -144,6 +144,18 @@ mod tests {
             json!({"resources": [{"apiGroups": ["*"], "resources": ["*"]}], "mode": "log"}),
             Some("apiGroups"),
         );
+        let status = |status: Value| json!({"resources": rules, "mode": "log", "status": status});
+        check(status(json!({"settled": {"cel": "object.status.done == true"}})), None);
+        check(status(json!({"settled": {"cel": "object.status."}})), Some("spec.status.settled.cel: 1:15"));
+        check(
+            status(json!({"initialized": {"cel": "parent.status.done == true"}})),
+            Some("spec.status.initialized.cel: 1:1"),
+        );
+        check(status(json!({"settled": {"phases": []}})), Some("spec.status.settled must have conditions"));
+        let redact = |field: &str| json!({"resources": rules, "mode": "log", "redact": ["spec.a", field]});
+        check(redact("spec.users[*].pin"), None);
+        check(redact("spec..pin"), Some("spec.redact[1]: a name is missing at character 5"));
+        check(redact(""), Some("spec.redact[1]: must not be empty"));
         let selector = |operator: &str, values: &[&str]| {
             json!({"resources": rules, "mode": "log", "objectSelector": {"matchExpressions": [
                 {"key": "team", "operator": operator, "values": values}]}})

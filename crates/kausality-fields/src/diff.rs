@@ -3,7 +3,7 @@
 use crate::encoding::{Encoder, same};
 use crate::key;
 use crate::path::{Path, Step};
-use crate::redact::{self, PREFIX, Redaction};
+use crate::redact::{self, Cover, PREFIX, Redaction};
 use crate::scalar::Scalar;
 use crate::scope::{Root, Scope};
 use serde::{Serialize, Serializer};
@@ -100,12 +100,11 @@ pub(crate) fn between(
     new: Option<&Value>,
     redaction: &Redaction,
 ) -> (Diff, Vec<Path>) {
-    // If either is a Secret, both are: a value must not leak because one side lost its kind.
-    let secret = old.is_some_and(redact::is_secret) || new.is_some_and(redact::is_secret);
-    let root = |object: Option<_>| object.map(|object| scope.root(object, secret.then_some(redaction)));
+    let cover = Cover::of(old.into_iter().chain(new), redaction);
+    let root = |object: Option<_>| object.map(|object| scope.root(object, &cover));
     let (old, new) = (root(old), root(new));
 
-    let mut walk = Walk { secret, way: Vec::new(), changes: Vec::new(), orders: Vec::new() };
+    let mut walk = Walk { cover: &cover, way: Vec::new(), changes: Vec::new(), orders: Vec::new() };
     let absent = Root::Fields(BTreeMap::new());
     match (old.as_ref().unwrap_or(&absent), new.as_ref().unwrap_or(&absent)) {
         (Root::Fields(old), Root::Fields(new)) => {
@@ -129,7 +128,7 @@ pub(crate) fn between(
 
 /// A walk down both versions at once.
 struct Walk<'a> {
-    secret: bool,
+    cover: &'a Cover<'a>,
     way: Vec<Crumb<'a>>,
     changes: Vec<Change>,
     orders: Vec<Path>,
@@ -217,11 +216,13 @@ impl<'a> Walk<'a> {
 
     fn record(&mut self, old: Option<&Value>, new: Option<&Value>) {
         let path: Path = self.way.iter().map(Crumb::step).collect();
-        let redacted = self.secret && redact::is_redacted(path.steps());
-        let leaf = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix(PREFIX)) {
-            Some(digest) if redacted => Leaf::Redacted(digest.to_owned()),
-            _ => Leaf::Value(value.clone()),
+        let redacted = self.cover.is_of_secret() && redact::is_redacted(path.steps());
+        let digest = |text: &str| {
+            let digest = text.strip_prefix(PREFIX).filter(|_| redacted || self.cover.is_digest(text))?;
+            Some(Leaf::Redacted(digest.to_owned()))
         };
+        let leaf =
+            |value: &Value| value.as_str().and_then(digest).unwrap_or_else(|| Leaf::Value(value.clone()));
         self.changes.push(Change { old: old.map(leaf), new: new.map(leaf), path });
     }
 }

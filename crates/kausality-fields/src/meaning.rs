@@ -76,7 +76,7 @@ fn scalars(format: Format, a: &Value, b: &Value) -> bool {
             }
             _ => false,
         },
-        Format::IntOrString => false,
+        Format::IntOrString | Format::Password => false,
     }
 }
 

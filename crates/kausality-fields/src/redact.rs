@@ -1,13 +1,18 @@
-//! Keeping the values of Secrets out of whatever people see.
+//! Keeping secrets out of whatever people see: the values of Secrets, and what other kinds hold in fields that are known, or
+//! named, to hold secrets.
 
 use crate::encoding::Encoder;
-use crate::path::Step;
+use crate::path::{Path, Step};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
+mod cover;
+mod names;
 mod quotes;
+mod typed;
 
+pub(crate) use cover::Cover;
 use quotes::Quotes;
 
 /// What a digest is shown after, and serialised after.
@@ -25,7 +30,7 @@ const COPIES: [&str; 4] = [
     "banzaicloud.com/last-applied",
 ];
 
-/// How values of Secrets are made unreadable: each is replaced by a digest salted with a secret of the installation.
+/// How secrets are made unreadable: each is replaced by a digest salted with a secret of the installation.
 ///
 /// Equal values have equal digests and different values different ones, so that a change can be seen, named and
 /// approved, but not read. Who knows the salt can test guesses: treat it as a Secret, and give all replicas the same.
@@ -33,15 +38,40 @@ const COPIES: [&str; 4] = [
 /// An object is a Secret if its `kind` says so and its `apiVersion` is `v1`, or missing. Covered are all values under
 /// `data` and `stringData` of whatever type, and the annotations in which kubectl and other tools keep a copy of the
 /// object; where whole objects are shown, also annotations and labels that quote a value.
+///
+/// In every kind, texts are covered in fields whose names say that they hold a secret (`token`, `adminPassword`, `clientSecret`,
+/// the `value` of a variable `DB_PASSWORD`), texts that hold a private key, and all that is in [named fields](Self::with_fields).
+/// References such as `secretName` or `tokenSecretRef` stay.
 #[derive(Clone)]
 pub struct Redaction {
     salt: Vec<u8>,
+    /// Fields that are covered whatever their names, as the names on the way to them: lists are stepped through.
+    fields: Vec<Vec<String>>,
 }
 
 impl Redaction {
     /// A redaction with this salt.
     pub fn new(salt: impl Into<Vec<u8>>) -> Self {
-        Self { salt: salt.into() }
+        Self { salt: salt.into(), fields: Vec::new() }
+    }
+
+    /// The same, which also covers these fields. Items of lists are not told apart: what is named of one is covered in all.
+    #[must_use]
+    pub fn with_fields<'a>(mut self, fields: impl IntoIterator<Item = &'a Path>) -> Self {
+        let names = |path: &Path| {
+            let name = |step: &Step| match step {
+                Step::Field(name) => Some(name.clone()),
+                _ => None,
+            };
+            path.steps().iter().filter_map(name).collect::<Vec<_>>()
+        };
+        self.fields.extend(fields.into_iter().map(names).filter(|names| !names.is_empty()));
+        self
+    }
+
+    /// The salt.
+    pub fn salt(&self) -> &[u8] {
+        &self.salt
     }
 
     /// What stands in the place of a value.
@@ -50,15 +80,6 @@ impl Redaction {
         encoder.bytes(&self.salt);
         encoder.value(None, value);
         Value::String(format!("{PREFIX}{}", encoder.digest(DIGITS)))
-    }
-
-    /// A top-level field of a Secret, safe to show.
-    pub(crate) fn field<'a>(&self, name: &str, value: Cow<'a, Value>) -> Cow<'a, Value> {
-        match name {
-            "data" | "stringData" => Cow::Owned(self.values(&value)),
-            "metadata" => self.metadata(value),
-            _ => value,
-        }
     }
 
     /// Every value of a map, or what stands where a map should: it may hold the same values.
@@ -70,7 +91,8 @@ impl Redaction {
         }
     }
 
-    fn metadata<'a>(&self, metadata: Cow<'a, Value>) -> Cow<'a, Value> {
+    /// Metadata without copies of the object.
+    fn copies<'a>(&self, metadata: Cow<'a, Value>) -> Cow<'a, Value> {
         let annotations = metadata.get("annotations").and_then(Value::as_object);
         if !annotations.is_some_and(|annotations| COPIES.iter().any(|name| annotations.contains_key(*name))) {
             return metadata;
@@ -93,12 +115,14 @@ impl fmt::Debug for Redaction {
     }
 }
 
-/// The object with the values of a Secret replaced by `redacted:<digest>`; any other kind unchanged.
+/// The object with secrets replaced by `redacted:<digest>`: the values of a Secret, and what other kinds hold in fields that are
+/// known, or named, to hold secrets.
 ///
 /// The digests are those of a [`Diff`](crate::Diff) with the same [`Redaction`]. Give diffs the plain objects: a
 /// redacted object redacted again has other digests.
 pub fn redact(object: &Value, redaction: &Redaction) -> Value {
-    safe(object, &Quotes::of([object]), redaction)
+    let cover = Cover::of([object], redaction);
+    safe(object, &Quotes::of([object], &cover), &cover, redaction)
 }
 
 /// Two versions of an object, each as [`redact`] has it, without quotes of what the other holds either: who changes a
@@ -108,19 +132,16 @@ pub fn redact_both(
     new: Option<&Value>,
     redaction: &Redaction,
 ) -> (Option<Value>, Option<Value>) {
-    let quotes = Quotes::of(old.into_iter().chain(new));
-    let safe = |object: Option<&Value>| object.map(|object| safe(object, &quotes, redaction));
+    let cover = Cover::of(old.into_iter().chain(new), redaction);
+    let quotes = Quotes::of(old.into_iter().chain(new), &cover);
+    let safe = |object: Option<&Value>| object.map(|object| safe(object, &quotes, &cover, redaction));
     (safe(old), safe(new))
 }
 
-fn safe(object: &Value, quotes: &Quotes, redaction: &Redaction) -> Value {
+fn safe(object: &Value, quotes: &Quotes, cover: &Cover<'_>, redaction: &Redaction) -> Value {
     let Value::Object(fields) = object else { return object.clone() };
-    if !is_secret(object) {
-        return object.clone();
-    }
-    let safe = |(name, value): (&String, _)| {
-        (name.clone(), redaction.field(name, Cow::Borrowed(value)).into_owned())
-    };
+    let safe =
+        |(name, value): (&String, _)| (name.clone(), cover.field(name, Cow::Borrowed(value)).into_owned());
     let mut fields: Map<String, Value> = fields.iter().map(safe).collect();
     for field in ["annotations", "labels"] {
         let texts = fields.get_mut("metadata").and_then(|metadata| metadata.get_mut(field));

@@ -75,7 +75,7 @@ pub enum ScalarKind {
     Untyped,
 }
 
-/// Meanings that can be written in more than one way.
+/// Meanings that can be written in more than one way, or must not be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// An amount of a resource: `1`, `1000m`.
@@ -86,6 +86,8 @@ pub enum Format {
     DateTime,
     /// Bytes in base64, however the lines are broken.
     Bytes,
+    /// A text that nobody is to see. Two that differ are two values.
+    Password,
 }
 
 /// A list.

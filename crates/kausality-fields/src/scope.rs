@@ -1,6 +1,6 @@
 //! Which part of an object is compared.
 
-use crate::redact::Redaction;
+use crate::redact::Cover;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,25 +22,16 @@ pub(crate) enum Root<'a> {
 }
 
 impl Scope {
-    /// The object as far as it is in scope. With a redaction, it is treated as a Secret.
-    pub(crate) fn root<'a>(self, object: &'a Value, secret: Option<&Redaction>) -> Root<'a> {
-        let Value::Object(fields) = object else {
-            return Root::Other(match secret {
-                Some(redaction) => Cow::Owned(redaction.marker(object)),
-                None => Cow::Borrowed(object),
-            });
-        };
+    /// The object as far as it is in scope, covered.
+    pub(crate) fn root<'a>(self, object: &'a Value, cover: &Cover<'_>) -> Root<'a> {
+        let Value::Object(fields) = object else { return Root::Other(cover.other(object)) };
         let in_scope = fields.iter().filter(|(name, _)| self.includes(name));
         Root::Fields(
             in_scope
                 .map(|(name, value)| {
                     let value =
                         if name == "metadata" { without_bookkeeping(value) } else { Cow::Borrowed(value) };
-                    let value = match secret {
-                        Some(redaction) => redaction.field(name, value),
-                        None => value,
-                    };
-                    (name.as_str(), value)
+                    (name.as_str(), cover.field(name, value))
                 })
                 .collect(),
         )

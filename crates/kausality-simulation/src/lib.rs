@@ -32,7 +32,7 @@ mod replicas;
 mod weather;
 
 use clock::Clock;
-use controllers::Controllers;
+use controllers::{Controllers, Habits};
 use dice::Dice;
 use http::Request;
 use hyper::body::Bytes;
@@ -86,14 +86,15 @@ pub fn simulate(seed: u64) -> std::io::Result<Outcome> {
 async fn play(seed: u64) -> Outcome {
     let weather = Weather::of(seed);
     let clock = Clock::start();
-    let oracle = Arc::new(Oracle::new(clock, weather));
+    let quiet_time = Habits::of(seed).quiet_time(seed);
+    let oracle = Arc::new(Oracle::new(clock, weather, quiet_time));
     let sandbox = Sandbox::builder().clock(clock).seed(seed).history(300).audit(0).build();
     let sky = Arc::new(Sky::new(weather));
     let people = People::new(seed, &sandbox, &sky, &oracle);
     furnish(&sandbox).await;
 
     sandbox.add_observer(oracle.clone());
-    let replicas = Replicas::new(seed, &sandbox, &sky, clock, &oracle);
+    let replicas = Replicas::new(seed, quiet_time, &sandbox, &sky, clock, &oracle);
     for _ in 0..1 + Dice::new(seed, "how many").below(3) {
         replicas.start();
     }

@@ -7,10 +7,11 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use kausality_api::{
-    annotation::{APPROVALS, FREEZE, MODE, REJECTIONS, SETTLED, SNOOZE, SYSTEM},
+    annotation::{APPROVALS, FREEZE, MODE, REJECTIONS, SETTLED, SNOOZE, SYSTEM, TRACE},
     approval::{Approval, ApprovalMode},
 };
 use kausality_core::{
@@ -28,7 +29,7 @@ use crate::{OPERATOR, SELF, clock::Clock, weather::Weather};
 mod version;
 
 use version::intent;
-pub(crate) use version::{Steady, Version, system};
+pub(crate) use version::{Moment, Steady, Version, system};
 
 /// The oracle of one simulation.
 pub(crate) struct Oracle {
@@ -49,6 +50,10 @@ struct State {
     log: Vec<String>,
     /// Nothing keeps anybody from reading anything.
     calm: bool,
+    /// How long a parent must have been quiet to count as settled.
+    quiet_time: Duration,
+    /// When each parent's controller last wrote to one of its children, by the uid of the parent.
+    written_below: BTreeMap<String, Duration>,
 }
 
 /// All versions of an object.
@@ -105,8 +110,8 @@ impl Question {
 }
 
 impl Oracle {
-    pub(crate) fn new(clock: Clock, weather: Weather) -> Self {
-        let state = State { calm: weather.is_calm(), ..State::default() };
+    pub(crate) fn new(clock: Clock, weather: Weather, quiet_time: Duration) -> Self {
+        let state = State { calm: weather.is_calm(), quiet_time, ..State::default() };
         Self { clock, state: Mutex::new(state) }
     }
 
@@ -214,6 +219,9 @@ impl Observer for Oracle {
     }
 }
 
+/// Times of field managers have no fractions, and a mark may be written somewhat later than what it tells of.
+const MARGIN: Duration = Duration::from_secs(5);
+
 /// As much as never happens in a seed.
 const MAX_LINES: usize = 100_000;
 
@@ -266,7 +274,7 @@ impl State {
             },
         });
         if let Verdict::Deny(denial) = &decision.verdict {
-            let wrong = self.wrongly_denied(question, decision, denial.code);
+            let wrong = self.wrongly_denied(clock.elapsed(), question, decision, denial.code);
             if let Some(wrong) = wrong {
                 self.violation(
                     clock,
@@ -282,8 +290,11 @@ impl State {
                 None => system.remove(key),
             };
         }
-        let decided =
-            Decided { system, unasked: self.unasked(question, decision), approval: approval(decision) };
+        let decided = Decided {
+            system,
+            unasked: self.unasked(clock.elapsed(), question, decision),
+            approval: approval(decision),
+        };
         if !question.dry_run {
             self.decided.insert(question.uid.clone(), decided);
         } else if !decision.effects.is_empty() {
@@ -292,7 +303,13 @@ impl State {
     }
 
     /// Why a request should not have been denied.
-    fn wrongly_denied(&self, question: &Question, decision: &Decision, code: u16) -> Option<String> {
+    fn wrongly_denied(
+        &self,
+        now: Duration,
+        question: &Question,
+        decision: &Decision,
+        code: u16,
+    ) -> Option<String> {
         if matches!(decision.class, Class::Status | Class::Metadata | Class::Own | Class::Ignored) {
             return Some("such a request is never gated".to_owned());
         }
@@ -332,11 +349,14 @@ impl State {
         if all(&|parent| !rejects(parent) && parent.approves(api_version, kind, name)) {
             return Some("it was approved".to_owned());
         }
+        if all(&|parent| !parent.returned && now.saturating_sub(parent.asked_at) < self.quiet_time) {
+            return Some("its parent was changed within the quiet time".to_owned());
+        }
         None
     }
 
     /// Why a request is a drift that should have been denied.
-    fn unasked(&self, question: &Question, decision: &Decision) -> Option<String> {
+    fn unasked(&self, now: Duration, question: &Question, decision: &Decision) -> Option<String> {
         if !question.intended || question.deleting || !question.fresh || question.dry_run {
             return None;
         }
@@ -360,8 +380,16 @@ impl State {
             };
             return (!given).then(|| format!("nobody approved it: {approval:?}"));
         }
+        let below = question.parent.as_ref().and_then(|parent| self.written_below.get(parent));
+        let is_quiet = |parent: &Version| {
+            let last = parent.settled_at.max(below.copied().unwrap_or_default());
+            self.quiet_time.is_zero() || now.saturating_sub(last) > self.quiet_time + MARGIN
+        };
         let drifts = |parent: &&Version| {
-            !parent.deleting && parent.is_settled() && parent.is_controlled_by(&question.user)
+            !parent.deleting
+                && parent.is_settled()
+                && is_quiet(parent)
+                && parent.is_controlled_by(&question.user)
         };
         versions.iter().all(drifts).then(|| {
             let cause = decision.cause.map_or("-", |cause| cause.as_str());
@@ -390,12 +418,17 @@ impl State {
                 self.violation(clock, format!("{what} was stored: {wrong}"));
             }
         }
+        let owner = metadata["ownerReferences"][0]["uid"].as_str();
+        if let Some(owner) = owner.filter(|_| is_controller(write.user)) {
+            self.written_below.insert(owner.to_owned(), clock.elapsed());
+        }
         let tracked = self.objects.entry(uid).or_default();
         let Some(after) = write.after else {
             tracked.gone = Some(at);
             return;
         };
-        let version = Version::of(at, after, write.subresource, tracked.versions.last());
+        let moment = Moment { at, time: clock.elapsed(), by_controller: is_controller(write.user) };
+        let version = Version::of(moment, after, write.subresource, tracked.versions.last());
         // A scale that leads back to an earlier intent cannot take the mark off: that is written a moment later.
         let mark = |version: &Version| version.system.get(SETTLED).cloned();
         let new = tracked.versions.last().and_then(mark) != mark(&version);
@@ -407,6 +440,9 @@ impl State {
         }
         if forged {
             self.violation(clock, format!("{what} carries what was forged"));
+        }
+        if is_gated(write.group, write.resource) && begins_with_its_operator(after) {
+            self.violation(clock, format!("{what}: its operator is the origin of its intent"));
         }
     }
 
@@ -502,6 +538,16 @@ fn approval(decision: &Decision) -> Option<Approval> {
         Resolution::Excepted(Exception::Used(approval)) => Some(Approval::clone(approval)),
         _ => None,
     })
+}
+
+/// Whether the trace of a Stack begins with its operator, which only completes what people have asked for.
+fn begins_with_its_operator(object: &Value) -> bool {
+    let trace = system(object).remove(TRACE).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    object["kind"] == "Stack" && trace.is_some_and(|hops| hops[0]["user"] == OPERATOR)
+}
+
+fn is_controller(user: &str) -> bool {
+    user == OPERATOR || user.starts_with("system:serviceaccount:kube-system:")
 }
 
 /// Who reconciles the objects of a kind.

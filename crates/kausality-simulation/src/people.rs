@@ -6,7 +6,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use hyper::body::Bytes;
 use kausality_api::annotation::{
-    APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, PHASE, REJECTIONS, SETTLED, TRACE,
+    APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, PHASE, REJECTIONS, SETTLED, Suffix, TRACE,
 };
 use kausality_sandbox::{Road as _, Sandbox, User};
 use serde_json::{Value, json};
@@ -296,11 +296,14 @@ impl People {
 
     /// Writes what only Kausality may write.
     async fn forge(&self, root: Root) {
-        let forged = json!({"metadata": {"annotations": {
-            SETTLED: "forged", TRACE: "forged", CONTROLLERS: "forge", PHASE: "Initialized", OBSERVED_GENERATION: "99",
-        }}});
         let child = if self.dice.chance(500) { self.child("configmaps").await } else { None };
         let at = child.map_or_else(|| root.url(), |child| url("configmaps", name_of(&child)));
+        let Some(object) = self.get(&at).await else { return };
+        let own = |fact: &str| Suffix::of_object(&object).key(fact);
+        let forged = json!({"metadata": {"annotations": {
+            own(SETTLED): "forged", own(TRACE): "forged", own(CONTROLLERS): "forge", own(PHASE): "Initialized",
+            own(OBSERVED_GENERATION): "99",
+        }}});
         self.patch("mallory", &at, &forged).await;
     }
 }

@@ -38,6 +38,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// All replicas, dead or alive.
 pub(crate) struct Replicas {
     seed: u64,
+    quiet_time: Duration,
     sandbox: Sandbox,
     sky: Arc<Sky>,
     clock: Clock,
@@ -82,6 +83,7 @@ impl Replica {
 impl Replicas {
     pub(crate) fn new(
         seed: u64,
+        quiet_time: Duration,
         sandbox: &Sandbox,
         sky: &Arc<Sky>,
         clock: Clock,
@@ -89,6 +91,7 @@ impl Replicas {
     ) -> Arc<Self> {
         Arc::new(Self {
             seed,
+            quiet_time,
             sandbox: sandbox.clone(),
             sky: sky.clone(),
             clock,
@@ -110,6 +113,7 @@ impl Replicas {
         let settings = Settings {
             own_users: [SELF.to_owned()].into(),
             default_mode: Mode::Enforce,
+            quiet_time: self.quiet_time,
             salt: b"simulation".to_vec(),
             ..Settings::default()
         };

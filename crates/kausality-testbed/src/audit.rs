@@ -1,7 +1,9 @@
 //! The audit log: every call that the API server answered.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
@@ -63,15 +65,78 @@ pub(crate) fn read(log: &Path) -> Result<Vec<AuditEvent>> {
     let text = match std::fs::read(log) {
         Ok(text) => text,
         // The API server makes the file with its first event.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error).with_context(|| format!("reading {}", log.display())),
     };
     parse(&text).with_context(|| format!("reading {}", log.display()))
 }
 
+/// Removes a last line that was never finished. An API server that was killed may leave one, and the next would write its
+/// first event onto the same line.
+pub(crate) fn drop_torn_line(log: &Path) -> Result<()> {
+    let drop = || {
+        let file = File::options().read(true).write(true).open(log)?;
+        let mut text = Vec::new();
+        (&file).read_to_end(&mut text)?;
+        file.set_len(finished(&text) as u64)
+    };
+    match drop() {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("dropping the torn line of {}", log.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many bytes are finished lines.
+fn finished(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+}
+
+/// An audit log from some point on, as it grows. Each event is parsed once, which matters in a log of many megabytes.
+#[derive(Debug)]
+pub struct AuditTail {
+    log: PathBuf,
+    /// Where the next event begins.
+    offset: u64,
+}
+
+impl AuditTail {
+    /// The events that come after all that is in the log.
+    pub(crate) fn new(log: PathBuf) -> Result<Self> {
+        let mut tail = Self { log, offset: 0 };
+        tail.advance()?;
+        Ok(tail)
+    }
+
+    /// The events since the last call, oldest first.
+    pub fn read(&mut self) -> Result<Vec<AuditEvent>> {
+        let text = self.advance()?;
+        parse(&text).with_context(|| format!("reading {}", self.log.display()))
+    }
+
+    /// The lines that have been finished since the last call.
+    fn advance(&mut self) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let read = File::open(&self.log).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.offset))?;
+            file.read_to_end(&mut text)
+        });
+        match read {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("reading {}", self.log.display()));
+            }
+            _ => {}
+        }
+        text.truncate(finished(&text));
+        self.offset += text.len() as u64;
+        Ok(text)
+    }
+}
+
 fn parse(text: &[u8]) -> Result<Vec<AuditEvent>> {
-    let finished = text.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &text[..end]);
-    let lines = finished.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
+    let lines =
+        text[..finished(text)].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines
         .map(|(index, line)| {
             let line = serde_json::from_slice::<Line>(line).with_context(|| format!("line {}", index + 1))?;
@@ -214,6 +279,41 @@ mod tests {
         let line = json!({ "stage": "ResponseComplete", "verb": "get", "requestURI": "/readyz", "user": {} });
         let events = parse(format!("{line}\n").as_bytes()).unwrap();
         assert_eq!((&*events[0].resource, &*events[0].uri, events[0].code), ("", "/readyz", 0));
+    }
+
+    #[test]
+    fn a_tail_gives_each_finished_event_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.log");
+        let line = format!("{}\n", create());
+        let (begin, rest) = line.split_at(line.len() / 2);
+        let write = |text: &str| {
+            let file = File::options().create(true).append(true).open(&log);
+            std::io::Write::write_all(&mut file.unwrap(), text.as_bytes()).unwrap();
+        };
+        let mut early = AuditTail::new(log.clone()).unwrap();
+        assert_eq!(early.read().unwrap(), [], "there is no log");
+        write(&line);
+        write(begin);
+        let mut late = AuditTail::new(log.clone()).unwrap();
+        assert_eq!((early.read().unwrap().len(), late.read().unwrap().len()), (1, 0));
+        write(rest);
+        write(&line);
+        assert_eq!((early.read().unwrap().len(), late.read().unwrap().len()), (2, 2));
+        assert_eq!((early.read().unwrap().len(), late.read().unwrap().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_torn_line_does_not_spoil_the_one_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.log");
+        let line = format!("{}\n", create());
+        std::fs::write(&log, format!("{line}{}", &line[..line.len() / 2])).unwrap();
+        drop_torn_line(&log).unwrap();
+        std::io::Write::write_all(&mut File::options().append(true).open(&log).unwrap(), line.as_bytes())
+            .unwrap();
+        assert_eq!(read(&log).unwrap().len(), 2);
+        drop_torn_line(&folder.path().join("none")).unwrap();
     }
 
     #[test]

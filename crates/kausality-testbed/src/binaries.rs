@@ -1,13 +1,10 @@
 //! Where the binaries are.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 
-/// The exit code of `cargo xtask control-plane --path` that says: there is none.
-const ABSENT: i32 = 3;
+use crate::cached;
 
 const ETCD: &str = "etcd";
 const APISERVER: &str = "kube-apiserver";
@@ -29,7 +26,7 @@ impl Binaries {
     pub fn find() -> Result<Option<Self>> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty());
         let assets = assets.map(std::path::absolute).transpose().context("reading KUBEBUILDER_ASSETS")?;
-        Self::choose(assets, cached)
+        Self::choose(assets, || cached::folder(&["control-plane"]))
     }
 
     fn choose(
@@ -80,32 +77,10 @@ impl Binaries {
     }
 }
 
-/// The folder in the cache. Only xtask knows its name, since it is made of all that goes into the binaries.
-fn cached() -> Result<Option<PathBuf>> {
-    // Below cargo, `CARGO` is the cargo that runs this test.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
-    let mut command = Command::new(cargo);
-    command.args(["run", "--quiet", "--locked", "--package", "xtask", "--manifest-path"]).arg(manifest);
-    command.args(["--", "control-plane", "--path"]);
-    let output = command.output().context("running `cargo xtask control-plane --path`")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
-        Some(0) => {
-            let folder = String::from_utf8_lossy(&output.stdout);
-            ensure!(
-                !folder.trim().is_empty(),
-                "`cargo xtask control-plane --path` printed no folder\n{said}"
-            );
-            Ok(Some(OsStr::new(folder.trim()).into()))
-        }
-        Some(ABSENT) => Ok(None),
-        _ => bail!("`cargo xtask control-plane --path` failed ({})\n{said}", output.status),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anyhow::bail;
+
     use super::*;
 
     const FOUR: [&str; 4] = [ETCD, APISERVER, CONTROLLER_MANAGER, KUBECTL];

@@ -13,7 +13,7 @@ use rcgen::{
 pub(crate) struct Certificates {
     pub(crate) ca_pem: String,
     pub(crate) ca_der: Vec<u8>,
-    /// Serves as 127.0.0.1 and localhost, and identifies the API server to etcd.
+    /// Serves under the given names, and identifies the API server to etcd.
     pub(crate) certificate_pem: String,
     pub(crate) key_pem: String,
     /// Signs the tokens of service accounts.
@@ -22,12 +22,13 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    pub(crate) fn generate() -> Result<Self> {
-        generate().context("making the certificates of the control plane")
+    /// `names` are the host names and addresses of the API server and of etcd.
+    pub(crate) fn generate(names: Vec<String>) -> Result<Self> {
+        generate(names).context("making the certificates of the control plane")
     }
 }
 
-fn generate() -> Result<Certificates, rcgen::Error> {
+fn generate(names: Vec<String>) -> Result<Certificates, rcgen::Error> {
     let mut authority = CertificateParams::default();
     authority.distinguished_name.push(DnType::CommonName, "testbed authority");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -36,7 +37,7 @@ fn generate() -> Result<Certificates, rcgen::Error> {
     let authority_certificate = authority.self_signed(&authority_key)?;
     let issuer = Issuer::new(authority, authority_key);
 
-    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "testbed");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =

@@ -3,33 +3,26 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
+use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
 use kube::{Api, Client};
 use rustix::process::Signal;
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
 
-use crate::audit::{self, AuditEvent};
+use crate::audit::{self, AuditEvent, AuditTail};
 use crate::binaries::Binaries;
-use crate::certificates::Certificates;
-use crate::flags::{self, Ports, file};
+use crate::flags::{Site, file};
 use crate::folder::Folder;
-use crate::identity::{Access, Tokens};
+use crate::identity::Access;
 use crate::kubelet::Kubelet;
+use crate::launch::{self, Launcher, Processes};
 use crate::port::free_port;
 use crate::process::{Died, Group, Process, Spec};
-
-/// How long one component may take to become ready. It takes seconds, but not on a machine that runs all tests at once.
-const READY: Duration = Duration::from_secs(120);
-
-/// How long one question whether it is ready may take.
-const ANSWER: Duration = Duration::from_secs(5);
-
-/// How long to wait between two questions.
-const INTERVAL: Duration = Duration::from_millis(25);
+use crate::program::Program;
 
 /// How often a start is tried when others take our ports.
 const ATTEMPTS: u32 = 5;
@@ -49,18 +42,12 @@ pub enum Component {
 pub struct ControlPlane {
     // Dropped in this order: the processes, their group, and what they write to.
     processes: Processes,
-    group: Group,
+    launcher: Launcher,
     access: Access,
     binaries: Binaries,
-    ports: Ports,
+    site: Site,
     startup: Duration,
     folder: Folder,
-}
-
-struct Processes {
-    controller_manager: Process,
-    apiserver: Process,
-    etcd: Process,
 }
 
 /// How long a process may take to stop in its tracks.
@@ -91,14 +78,14 @@ impl ControlPlane {
     async fn attempt(binaries: &Binaries) -> Result<Self> {
         let begun = Instant::now();
         let mut folder = Folder::create()?;
-        let ports = Ports { etcd: free_port()?, apiserver: free_port()? };
-        match launch(binaries, &folder, ports).await {
-            Ok(Launched { processes, group, access }) => Ok(Self {
+        let site = Site { address: Ipv4Addr::LOCALHOST, etcd: free_port()?, apiserver: free_port()? };
+        match launch(binaries, &folder, site).await {
+            Ok((processes, launcher, access)) => Ok(Self {
                 processes,
-                group,
+                launcher,
                 access,
                 binaries: binaries.clone(),
-                ports,
+                site,
                 startup: begun.elapsed(),
                 folder,
             }),
@@ -150,11 +137,43 @@ impl ControlPlane {
         Kubelet::start(self).await.context("playing the kubelet")
     }
 
+    /// Makes a token for a ServiceAccount that exists, and gives a kubeconfig with it. The token holds for an hour.
+    pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.admin()?, namespace);
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &TokenRequest::default())
+            .await
+            .with_context(|| format!("requesting a token for {namespace}/{name}"))?;
+        let status = answer.status.with_context(|| format!("no token was issued for {namespace}/{name}"))?;
+        self.folder.write(&format!("{namespace}.{name}.kubeconfig"), self.access.kubeconfig(&status.token))
+    }
+
+    /// Runs a program beside the control plane until the value that it gives is dropped. Its log is in the folder of
+    /// the control plane, `<program>.log`.
+    pub fn run(&self, program: &Path, args: &[&str]) -> Result<Program> {
+        self.run_with(&[], program, args)
+    }
+
+    /// Like [`run`](Self::run), with variables beside those of this process.
+    pub fn run_with(&self, env: &[(&str, &str)], program: &Path, args: &[&str]) -> Result<Program> {
+        let name = program.file_name().with_context(|| format!("{} is not a program", program.display()))?;
+        let log = self.folder.file(&format!("{}.log", name.to_string_lossy()));
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let spec = Spec { program: program.to_path_buf(), args, env, log, ..Spec::default() };
+        Process::start(spec, &self.launcher.group).map(Program::new)
+    }
+
     /// All calls of the API so far, oldest first, except those that are being answered.
     ///
     /// The API server writes a call down *after* it has answered: look for it with [`eventually`](crate::eventually).
     pub fn audit(&self) -> Result<Vec<AuditEvent>> {
         audit::read(&self.folder.file(file::AUDIT_LOG))
+    }
+
+    /// The calls of the API from now on, for who looks often.
+    pub fn audit_tail(&self) -> Result<AuditTail> {
+        AuditTail::new(self.folder.file(file::AUDIT_LOG))
     }
 
     /// The URL of the API server.
@@ -208,10 +227,14 @@ impl ControlPlane {
     /// Kills a process, which cuts its connections, starts it again, and waits until it is ready.
     pub async fn restart(&mut self, component: Component) -> Result<()> {
         let process = self.processes.get_mut(component);
-        process.restart(&self.group)?;
+        let log = self.folder.file(file::AUDIT_LOG);
+        process.restart(&self.launcher.group, || match component {
+            Component::ApiServer => audit::drop_torn_line(&log),
+            Component::Etcd | Component::ControllerManager => Ok(()),
+        })?;
         match component {
-            Component::Etcd => listens(process, self.ports.etcd).await,
-            Component::ApiServer => serves(&mut [process], &self.access.admin()?).await,
+            Component::Etcd => launch::listens(process, &self.launcher, self.site.etcd).await,
+            Component::ApiServer => launch::serves(&mut [process], &self.access.admin()?).await,
             // What shows that controllers work is there from before.
             Component::ControllerManager => Ok(()),
         }
@@ -240,90 +263,11 @@ impl Processes {
     }
 }
 
-struct Launched {
-    processes: Processes,
-    group: Group,
-    access: Access,
-}
-
-/// One component after the other, each as soon as it can be of use: kube-apiserver backs off for a second from an
-/// etcd that is not there, and kube-controller-manager gives up on an API server that takes ten.
-async fn launch(binaries: &Binaries, folder: &Folder, ports: Ports) -> Result<Launched> {
-    let access = prepare(folder, ports)?;
-    let client = access.admin()?;
-    let group = Group::start()?;
-    let start =
-        |program: PathBuf, args, log| Process::start(Spec { program, args, log: folder.file(log) }, &group);
-
-    let mut etcd = start(binaries.etcd(), flags::etcd(folder.path(), ports), "etcd.log")?;
-    listens(&mut etcd, ports.etcd).await?;
-    let args = flags::apiserver(folder.path(), ports);
-    let mut apiserver = start(binaries.apiserver(), args, "kube-apiserver.log")?;
-    // With etcd among them: the one that listens may be somebody else's, and ours about to give up.
-    serves(&mut [&mut etcd, &mut apiserver], &client).await?;
-    let args = flags::controller_manager(folder.path());
-    let mut controller_manager = start(binaries.controller_manager(), args, "kube-controller-manager.log")?;
-    controls(&mut [&mut controller_manager, &mut apiserver, &mut etcd], &client).await?;
-    Ok(Launched { processes: Processes { controller_manager, apiserver, etcd }, group, access })
-}
-
-/// Writes the files that the components read.
-fn prepare(folder: &Folder, ports: Ports) -> Result<Access> {
-    let certificates = Certificates::generate()?;
-    let tokens = Tokens::generate()?;
-    folder.write(file::CA, &certificates.ca_pem)?;
-    folder.write(file::CERTIFICATE, &certificates.certificate_pem)?;
-    folder.write(file::KEY, &certificates.key_pem)?;
-    folder.write(file::SERVICE_ACCOUNT_KEY, &certificates.service_account_key_pem)?;
-    folder.write(file::SERVICE_ACCOUNT_PUBLIC, &certificates.service_account_public_pem)?;
-    folder.write(file::TOKENS, tokens.csv())?;
-    folder.write(file::AUDIT_POLICY, audit::POLICY)?;
-    let access = Access::new(ports.apiserver, &certificates, tokens);
-    folder.write(file::KUBECONFIG, access.admin_kubeconfig())?;
-    folder.write(file::CONTROLLERS_KUBECONFIG, access.controller_manager_kubeconfig())?;
-    Ok(access)
-}
-
-/// Waits until a process takes connections.
-async fn listens(process: &mut Process, port: u16) -> Result<()> {
-    let ask = async || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.map(drop).map_err(Into::into);
-    ready(&mut [process], ask).await
-}
-
-/// Waits until the API server says that it is ready.
-async fn serves(processes: &mut [&mut Process], client: &Client) -> Result<()> {
-    let ask = async || {
-        let request = http::Request::get("/readyz").body(Vec::new())?;
-        client.request_text(request).await?;
-        Ok(())
-    };
-    ready(processes, ask).await
-}
-
-/// Waits until the controllers have done something that tests need: Pods cannot be created without a service account.
-async fn controls(processes: &mut [&mut Process], client: &Client) -> Result<()> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
-    ready(processes, async || accounts.get("default").await.map(drop).map_err(Into::into)).await
-}
-
-/// Asks until the answer is yes, and fails at once if one of the processes ends.
-async fn ready(processes: &mut [&mut Process], mut ask: impl AsyncFnMut() -> Result<()>) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        for process in &mut *processes {
-            process.is_running()?;
-        }
-        let answer =
-            timeout(ANSWER, ask()).await.unwrap_or_else(|_| Err(anyhow!("no answer within {ANSWER:?}")));
-        match answer {
-            Ok(()) => return Ok(()),
-            Err(error) if begun.elapsed() > READY => {
-                let logs: String = processes.iter().map(|process| process.last_words()).collect();
-                bail!("not ready after {READY:?}: {error:#}\n{logs}");
-            }
-            Err(_) => sleep(INTERVAL).await,
-        }
-    }
+async fn launch(binaries: &Binaries, folder: &Folder, site: Site) -> Result<(Processes, Launcher, Access)> {
+    let access = launch::prepare(folder, site)?;
+    let launcher = Launcher::new(Arc::new(Group::start()?), folder.path());
+    let processes = launch::launch(binaries, &launcher, site, &access.admin()?).await?;
+    Ok((processes, launcher, access))
 }
 
 fn lost_a_port(error: &Error) -> bool {
@@ -337,18 +281,20 @@ mod tests {
     use super::*;
     use crate::skip::find_or_skip;
 
+    fn site((etcd, apiserver): (u16, u16)) -> Site {
+        Site { address: Ipv4Addr::LOCALHOST, etcd, apiserver }
+    }
+
     /// The retry in [`ControlPlane::start`] hangs on what components say when they cannot listen.
     #[tokio::test]
     async fn a_taken_port_is_told_from_other_failures() {
         let Some(binaries) = find_or_skip().await.unwrap() else { return };
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let taken = taken.local_addr().unwrap().port();
-        for ports in [
-            Ports { etcd: taken, apiserver: free_port().unwrap() },
-            Ports { etcd: free_port().unwrap(), apiserver: taken },
-        ] {
-            let error = launch(&binaries, &Folder::create().unwrap(), ports).await.err().unwrap();
-            assert!(lost_a_port(&error), "{ports:?}: {error:#}");
+        for ports in [(taken, free_port().unwrap()), (free_port().unwrap(), taken)] {
+            let site = site(ports);
+            let error = launch(&binaries, &Folder::create().unwrap(), site).await.err().unwrap();
+            assert!(lost_a_port(&error), "{site:?}: {error:#}");
         }
     }
 
@@ -357,8 +303,8 @@ mod tests {
         let Some(binaries) = find_or_skip().await.unwrap() else { return };
         let folder = Folder::create().unwrap();
         std::fs::write(folder.file("etcd"), "a file where a folder should be").unwrap();
-        let ports = Ports { etcd: free_port().unwrap(), apiserver: free_port().unwrap() };
-        let error = launch(&binaries, &folder, ports).await.err().unwrap();
+        let site = site((free_port().unwrap(), free_port().unwrap()));
+        let error = launch(&binaries, &folder, site).await.err().unwrap();
         assert!(!lost_a_port(&error), "{error:#}");
         assert!(error.to_string().contains("etcd ended (exit status: 1). The end of "), "{error:#}");
     }

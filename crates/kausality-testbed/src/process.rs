@@ -1,5 +1,6 @@
 //! Processes that end with the test, however it ends.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
@@ -56,10 +57,14 @@ pub(crate) struct Process {
 }
 
 /// What a process is started from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Spec {
+    /// The command that starts the program elsewhere, such as `nsenter`. Empty: it is started here.
+    pub(crate) within: Vec<String>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
+    /// Variables beside those of this process.
+    pub(crate) env: Vec<(String, String)>,
     /// Takes stdout and stderr.
     pub(crate) log: PathBuf,
 }
@@ -87,9 +92,10 @@ impl Process {
         Ok(Self { spec, child })
     }
 
-    /// Kills it, and starts it again with the same arguments.
-    pub(crate) fn restart(&mut self, group: &Group) -> Result<()> {
+    /// Kills it, runs `between` while it is down, and starts it again with the same arguments.
+    pub(crate) fn restart(&mut self, group: &Group, between: impl FnOnce() -> Result<()>) -> Result<()> {
         self.kill();
+        between()?;
         *self = Self::start(self.spec.clone(), group)?;
         Ok(())
     }
@@ -117,6 +123,12 @@ impl Process {
             .with_context(|| format!("sending {signal:?} to {}", self.spec.program.display()))
     }
 
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(&mut self) {
+        // It fails only for a process that was waited for.
+        let _ = self.child.wait();
+    }
+
     fn kill(&mut self) {
         // Both fail only for a process that has ended and was waited for.
         let _ = self.child.kill();
@@ -132,8 +144,11 @@ impl Drop for Process {
 
 fn spawn(spec: &Spec, group: &Group) -> Result<Child> {
     let log = OpenOptions::new().create(true).append(true).open(&spec.log)?;
-    let child = Command::new(&spec.program)
-        .args(&spec.args)
+    let within = spec.within.iter().map(OsStr::new);
+    let mut words = within.chain([spec.program.as_os_str()]).chain(spec.args.iter().map(OsStr::new));
+    let child = Command::new(words.next().unwrap_or_default())
+        .args(words)
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)

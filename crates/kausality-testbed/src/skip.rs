@@ -1,10 +1,9 @@
 //! What a test does where there is no control plane.
 
-use std::io::Write as _;
-
 use anyhow::{Context as _, Result, bail};
 use tokio::sync::OnceCell;
 
+use crate::aloud::aloud;
 use crate::binaries::Binaries;
 use crate::folder::is_set;
 use crate::plane::ControlPlane;
@@ -37,13 +36,12 @@ pub async fn find_or_skip() -> Result<Option<Binaries>> {
     if is_set(std::env::var_os(REQUIRE).as_deref()) {
         bail!("there is no control plane for tests, and {REQUIRE} is set. `make control-plane` provides it");
     }
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
-    let reason = format!(
-        "\n==> SKIPPED {test}: there is no control plane for tests. `make control-plane` provides it. \
-         ({REQUIRE}=1 makes this a failure.)\n"
-    );
-    // Not with eprintln!, which cargo test shows only for tests that fail. In one piece, since tests run at once.
-    std::io::stderr().write_all(reason.as_bytes())?;
+    aloud(
+        "SKIPPED",
+        &format!(
+            "there is no control plane for tests. `make control-plane` provides it. \
+             ({REQUIRE}=1 makes this a failure.)"
+        ),
+    )?;
     Ok(None)
 }

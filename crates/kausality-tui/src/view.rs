@@ -156,6 +156,7 @@ fn color(state: DriftState) -> Color {
     match state {
         DriftState::Blocked => Color::Red,
         DriftState::Rejected => Color::Magenta,
+        DriftState::Denied => Color::Cyan,
         DriftState::Passed => Color::Yellow,
         DriftState::Resolved => Color::Green,
     }

@@ -27,6 +27,16 @@ pub trait Admission: Send + Sync + 'static {
         self.decide(review, until)
     }
 
+    /// Looks at a change of an object that controllers act on beside their parents, and allows it. The whole decision, where
+    /// there is nothing less.
+    fn observe(
+        &self,
+        review: Bytes,
+        until: Instant,
+    ) -> impl Future<Output = Result<Reply, BadReview>> + Send {
+        self.decide(review, until)
+    }
+
     /// Whether decisions can be made, that is, caches are synced.
     fn is_ready(&self) -> bool;
 }
@@ -44,6 +54,14 @@ impl<A: Admission> Admission for Arc<A> {
         A::decisions(self, review, until)
     }
 
+    fn observe(
+        &self,
+        review: Bytes,
+        until: Instant,
+    ) -> impl Future<Output = Result<Reply, BadReview>> + Send {
+        A::observe(self, review, until)
+    }
+
     fn is_ready(&self) -> bool {
         A::is_ready(self)
     }
@@ -56,6 +74,8 @@ pub(crate) enum Question {
     All,
     /// Who decides about drifts.
     Decisions,
+    /// Nothing: it is to be known.
+    Inputs,
 }
 
 /// A decision, and what it is about.

@@ -106,6 +106,7 @@ impl<A: Admission> Desk<A> {
         let until = until - RETURN.min(until - started);
         let reply = match question {
             Question::All => self.admission.decide(review.clone(), until).await?,
+            Question::Inputs => self.admission.observe(review.clone(), until).await?,
             Question::Decisions => self.admission.decisions(review.clone(), until).await?,
         };
         let answer = response::encode(&reply.subject.uid, &reply.decision)?;

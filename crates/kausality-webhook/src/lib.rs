@@ -11,6 +11,7 @@
 //!                      or HTTP/2      panics, logs
 //!
 //!  decisions ───────▶ /decisions  where nothing else is asked about
+//!  inputs ──────────▶ /inputs     only observed
 //!  policies ────────▶ /validate
 //!  probes ──────────▶ /healthz  /readyz  /metrics
 //! ```

@@ -38,6 +38,7 @@ pub struct Metrics {
     in_flight: Gauge,
     decisions: Family<Outcome, Counter>,
     drifts: Family<Gate, Counter>,
+    facts_left_out: Counter,
     bad_reviews: Counter,
     panics: Counter,
 }
@@ -52,6 +53,7 @@ impl Metrics {
         let in_flight = Family::<Webhook, Gauge>::default();
         let decisions = Family::<Outcome, Counter>::default();
         let drifts = Family::<Gate, Counter>::default();
+        let facts_left_out = Counter::default();
         let bad_reviews = Counter::default();
         let panics = Counter::default();
         let build =
@@ -85,6 +87,11 @@ impl Metrics {
             drifts.clone(),
         );
         registry.register(
+            "kausality_facts_left_out",
+            "Objects without room for annotations of Kausality's, beside the others that they have",
+            facts_left_out.clone(),
+        );
+        registry.register(
             "kausality_bad_reviews",
             "Bodies that were no admission review",
             bad_reviews.clone(),
@@ -103,6 +110,7 @@ impl Metrics {
             in_flight: in_flight.get_or_create_owned(&WEBHOOK),
             decisions,
             drifts,
+            facts_left_out,
             bad_reviews,
             panics,
         }
@@ -129,6 +137,9 @@ impl Metrics {
         let cause = decision.cause.map_or("none", Cause::as_str);
         let verdict = decision.verdict.as_str();
         self.decisions.get_or_create(&Outcome { cause, verdict, resolution }).inc();
+        if decision.patch.left_out {
+            self.facts_left_out.inc();
+        }
         if decision.cause == Some(Cause::Drift) {
             let mode = decision.mode.map_or("none", |mode| mode.as_str());
             self.drifts.get_or_create(&Gate { mode, resolution }).inc();

@@ -46,6 +46,7 @@ pub(crate) fn all<A: Admission>(
         .route("/", post(admit::<A>))
         .route("/admit", post(admit::<A>))
         .route("/decisions", post(decisions::<A>))
+        .route("/inputs", post(inputs::<A>))
         .route("/validate", post(validate::<A>))
         .with_state(Arc::clone(desk));
     admission.merge(probes(desk, certificates, stage))
@@ -71,6 +72,10 @@ async fn admit<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request)
 
 async fn decisions<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
     desk.answer(Question::Decisions, request).await
+}
+
+async fn inputs<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
+    desk.answer(Question::Inputs, request).await
 }
 
 async fn validate<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {

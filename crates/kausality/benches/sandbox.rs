@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kausality::embedded::embed;
-use kausality_api::mode::Mode;
+use kausality_api::{mode::Mode, policy::QuietTime};
 use kausality_sandbox::{
     Clock, Sandbox, User,
     controllers::{Time, standard},
@@ -181,7 +181,7 @@ fn rollout(simulated: bool, mode: Option<Mode>) -> Result<Took> {
         let builder = if simulated { builder.clock(Simulated(tokio::time::Instant::now())) } else { builder };
         let sandbox = builder.build();
         if let Some(mode) = mode {
-            embed(&sandbox, mode).await?;
+            embed(&sandbox, mode, QuietTime::NONE).await?;
         }
         let _running = sandbox.run(standard());
         let caller = Caller { sandbox, user: User::admin("alice"), agent: "kubectl/v1" };
@@ -247,7 +247,7 @@ impl Garden {
     async fn plant(mode: Option<Mode>) -> Result<(Self, Vec<Value>)> {
         let sandbox = Sandbox::default();
         if let Some(mode) = mode {
-            embed(&sandbox, mode).await?;
+            embed(&sandbox, mode, QuietTime::NONE).await?;
         }
         let user = Caller { sandbox: sandbox.clone(), user: User::admin("alice"), agent: "kubectl/v1" };
         let name = "system:serviceaccount:garden:gardener";

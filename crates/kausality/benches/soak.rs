@@ -283,7 +283,7 @@ struct Webhook(Child);
 impl Webhook {
     fn start(kubeconfig: &std::path::Path) -> Result<Self> {
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
-            .arg("webhook")
+            .args(["webhook", "--quiet-time", "0s"])
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(["--bind-address", "127.0.0.1:0", "--register", "--default-mode", "enforce"])

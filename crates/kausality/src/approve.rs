@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS},
     approval::{Approval, ApprovalMode, Entries, Rejection},
-    drift::{DriftState, DriftStatus},
+    drift::{Drift, DriftState},
     freeze::Frozen,
     text::shorten,
 };
-use kausality_core::{Summary, exceptions::Ruled, standing::Standing};
+use kausality_core::{Summary, entries, exceptions::Ruled, standing::Standing, summary::ObjectId};
 
 use crate::{
     act::{Account, Acting, Choice, Deed, Done, Editor, Found, Needs, act_on_drifts, remedy},
@@ -184,8 +184,9 @@ impl Deed for Approving {
         let standing = Standing::of(spec, parent, now);
         let is_rejected = standing.rejection().is_some();
         done.notes.extend(self.lift(parent, &standing)?);
-        let approval = self.entry(parent, [&spec.child.api_version, &spec.child.kind, &spec.child.name])?;
-        let exact = self.exact || bound;
+        let approval = self.entry(parent, &ObjectId::of(&spec.child))?;
+        // What a policy denies is approved by somebody who has seen it, and nothing else with it.
+        let exact = self.exact || bound || spec.denied_by.is_some();
         let approval = Approval { diff: exact.then(|| spec.diff.clone()), ..approval };
         if !self.add(parent, &approval)? {
             done.what = format!("is already approved {}", duration(self.mode));
@@ -206,22 +207,25 @@ impl Deed for Approving {
         done.notes.extend(passed(entry, exact));
         done.notes.extend(frozen(parent));
         let denial = self.rules.denial(spec, parent.whole.as_deref(), now);
-        done.notes.extend(forbidden(denial, &entry.drift.status, is_rejected));
+        match &spec.denied_by {
+            Some(rule) => done.notes.push(lifted(rule, denial)),
+            None => done.notes.extend(forbidden(denial, &entry.drift, is_rejected)),
+        }
         Ok(done)
     }
 }
 
 impl Approving {
     /// The entry for a child.
-    fn entry(&self, parent: &Summary, child: [&str; 3]) -> Result<Approval, String> {
-        let [api_version, kind, name] = child.map(str::to_owned);
+    fn entry(&self, parent: &Summary, child: &ObjectId) -> Result<Approval, String> {
         if self.mode != ApprovalMode::Always && parent.generation.is_none() {
             return Err(format!("{} has no generation: only --mode always can hold", parent.id));
         }
         Ok(Approval {
-            api_version,
-            kind,
-            name,
+            api_version: child.api_version.clone(),
+            kind: child.kind.clone(),
+            namespace: entries::bound(&parent.id, &child.namespace),
+            name: child.name.clone(),
             generation: parent.generation.filter(|_| self.mode != ApprovalMode::Always),
             mode: self.mode,
             diff: None,
@@ -284,16 +288,24 @@ fn duration(mode: ApprovalMode) -> &'static str {
     }
 }
 
+/// That the approval is for exactly what a rule denied to somebody, whoever tries it.
+fn lifted(rule: &str, now: Option<Option<Ruled>>) -> String {
+    match now {
+        Some(None) => "no rule denies it any more: it passes with or without an approval".to_owned(),
+        _ => format!("{rule} denies it, and the approval lets exactly this change pass"),
+    }
+}
+
 /// That a rule of a policy denies it, which wins over any approval: one of those that there are, or, where these are not
 /// known, the one that did when it was last seen. Of older entries that is not known for certain: what somebody rejected
 /// was denied for that.
-fn forbidden(now: Option<Option<Ruled>>, status: &DriftStatus, is_rejected: bool) -> Option<String> {
+fn forbidden(now: Option<Option<Ruled>>, drift: &Drift, is_rejected: bool) -> Option<String> {
     const BARRED: &str = "no approval lets it pass while that rule stands";
     if let Some(ruled) = now {
         return ruled.map(|ruled| format!("{} denies it: {BARRED}", shorten(&ruled.to_string(), MAX_REASON)));
     }
-    let deciding = status.deciding();
-    if !status.is_denied_by_rule() || deciding.is_none() && is_rejected {
+    let deciding = drift.status.deciding();
+    if !drift.is_barred() || deciding.is_none() && is_rejected {
         return None;
     }
     let how = deciding.map_or("denied by a rule of a policy", |step| step.finding.as_str());

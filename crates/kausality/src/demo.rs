@@ -4,7 +4,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use clap::Args;
-use kausality_api::mode::Mode;
+use kausality_api::{mode::Mode, policy::QuietTime};
 use serde_json::json;
 
 use crate::{
@@ -55,7 +55,7 @@ impl Demo {
 
     /// Tells the story, and stays if there is a kubeconfig to play with.
     async fn tell(&self, kubeconfig: Option<Kubeconfig>) -> Result<()> {
-        let embedded = Embedded::start(Mode::Enforce).await?;
+        let embedded = Embedded::start(Mode::Enforce, QuietTime::NONE).await?;
         let pause = if kubeconfig.is_some() { PAUSE } else { Duration::ZERO };
         let teller = Teller::new(&embedded, pause);
         let current = story(&teller).await?;

@@ -5,11 +5,11 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_cluster::{Kinds, Schemas};
-use kausality_fields::{Redaction, delegation::Delegation, fight::Fights};
+use kausality_fields::{delegation::Delegation, fight::Fights};
 
 use crate::{
     connect::Connection,
-    live::{Server, Types, in_order, salt},
+    live::{Secrets, Server, Types, in_order},
     manifests::{self, Manifest},
 };
 
@@ -103,7 +103,7 @@ impl Diff {
             types: Types::of_manifests(Schemas::new(client.clone()), &manifests),
             namespace: self.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned()),
             delegations: self.delegations.clone(),
-            redaction: Redaction::new(salt()),
+            secrets: Secrets::of(&client).await,
             server: Server { client, manager: self.manager.clone() },
         });
         let fights = match self.watch {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kausality_api::{GROUP, mode::Mode};
+use kausality_api::{GROUP, mode::Mode, policy::QuietTime};
 use kausality_cluster::{
     Clock, Cluster, exceptions, ledger, policies,
     registration::{OF_DECISIONS, OF_POLICIES, POLICIES, WEBHOOK},
@@ -39,6 +39,8 @@ pub struct Embedded {
 pub struct Setup {
     /// The mode where nothing says another.
     pub default_mode: Mode,
+    /// For how long a parent must have been quiet to count as settled.
+    pub quiet_time: QuietTime,
     /// How Kausality is asked.
     pub admission: Way,
     /// Whether users may do only what roles allow them.
@@ -60,8 +62,8 @@ impl Embedded {
     ///
     /// # Errors
     /// If the sandbox does not answer.
-    pub async fn start(default_mode: Mode) -> Result<Self> {
-        Self::set_up(Setup { default_mode, ..Setup::default() }).await
+    pub async fn start(default_mode: Mode, quiet_time: QuietTime) -> Result<Self> {
+        Self::set_up(Setup { default_mode, quiet_time, ..Setup::default() }).await
     }
 
     /// Starts everything.
@@ -72,12 +74,12 @@ impl Embedded {
         let sandbox = Sandbox::builder().rbac(setup.rbac).build();
         let beside = match setup.admission {
             Way::Library => {
-                embed(&sandbox, setup.default_mode).await?;
+                embed(&sandbox, setup.default_mode, setup.quiet_time).await?;
                 None
             }
             Way::Webhook => {
                 let (served, client, fresh) = webhook::connect(&sandbox).await?;
-                let cluster = cluster(&client, fresh, setup.default_mode).await?;
+                let cluster = cluster(&client, fresh, setup.default_mode, setup.quiet_time).await?;
                 Some(webhook::Beside::start(served, client, cluster, setup.default_mode).await?)
             }
         };
@@ -87,10 +89,16 @@ impl Embedded {
 }
 
 /// What Kausality knows of the sandbox, once it does.
-async fn cluster(client: &Client, fresh: Client, default_mode: Mode) -> Result<Arc<Cluster>> {
+async fn cluster(
+    client: &Client,
+    fresh: Client,
+    default_mode: Mode,
+    quiet_time: QuietTime,
+) -> Result<Arc<Cluster>> {
     let settings = Settings {
         own_users: [SELF.to_owned()].into(),
         default_mode,
+        quiet_time: quiet_time.0,
         salt: Cluster::salt(client).await.context("the sandbox does not answer")?,
         ..Settings::default()
     };
@@ -129,9 +137,9 @@ fn is_custom(group: &str) -> bool {
 ///
 /// # Errors
 /// If the sandbox does not answer.
-pub async fn embed(sandbox: &Sandbox, default_mode: Mode) -> Result<()> {
+pub async fn embed(sandbox: &Sandbox, default_mode: Mode, quiet_time: QuietTime) -> Result<()> {
     let client = sandbox.client(&User::admin(SELF));
-    let cluster = cluster(&client, client.clone(), default_mode).await?;
+    let cluster = cluster(&client, client.clone(), default_mode, quiet_time).await?;
     sandbox.add_admission(Arc::new(Decisions(Gate(cluster.clone()))));
     sandbox.add_admission(Arc::new(Gate(cluster)));
     sandbox.add_admission(Arc::new(Policies));

@@ -12,10 +12,12 @@ use jiff::Timestamp;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 mod progress;
+mod secrets;
 mod server;
 mod types;
 
 pub(crate) use progress::Progress;
+pub(crate) use secrets::{Secrets, policy_resource};
 pub(crate) use server::{Failure, Force, Server};
 pub(crate) use types::{KindType, Types};
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     connect::Connection,
-    live::{age, salt},
+    live::{Secrets, age, salt},
     manifests,
     target::Target,
 };
@@ -70,8 +70,8 @@ impl Own {
     /// # Errors
     /// If the object cannot be read, or its owners make no sense.
     pub fn run(&self) -> Result<ExitCode> {
-        let object = match &self.file {
-            Some(file) => saved(file)?,
+        let (object, redaction) = match &self.file {
+            Some(file) => (saved(file)?, Redaction::new(salt())),
             None => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(self.live())?
@@ -88,7 +88,7 @@ impl Own {
         };
         let entries = managed::decode_value(managed).context("metadata.managedFields make no sense")?;
         // Values of Secrets are not shown, and nobody compares them here.
-        let object = redact(&object, &Redaction::new(salt()));
+        let object = redact(&object, &redaction);
         let fields = owned::fields(&object, &entries);
         let fields = fields.into_iter().filter(|field| !is_bookkeeping(field)).collect::<Vec<_>>();
         let fields = match &self.manager {
@@ -112,7 +112,8 @@ impl Own {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn live(&self) -> Result<Value> {
+    /// The object, and how its secrets are hidden.
+    async fn live(&self) -> Result<(Value, Redaction)> {
         let client = self.connection.client("own").await?;
         let target = Target::parse(&Kinds::new(client.clone()), &self.object).await?;
         let namespace = self.namespace.as_deref().unwrap_or(client.default_namespace());
@@ -122,7 +123,8 @@ impl Own {
             object.insert("apiVersion".to_owned(), resource.api_version.as_str().into());
             object.insert("kind".to_owned(), resource.kind.as_str().into());
         }
-        Ok(object)
+        let redaction = Secrets::of(&client).await.redaction(resource);
+        Ok((object, redaction))
     }
 }
 

@@ -20,11 +20,11 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_api::text::plain;
 use kausality_cluster::{Kinds, Schemas};
-use kausality_fields::{Redaction, schema::GroupVersionKind};
+use kausality_fields::schema::GroupVersionKind;
 
 use crate::{
     connect::Connection,
-    live::{Server, Types, in_order, salt},
+    live::{Secrets, Server, Types, in_order},
     manifests::{self, Manifest},
 };
 
@@ -135,7 +135,7 @@ impl Plan {
             } else {
                 Taking::Only(self.force_paths.clone())
             },
-            redaction: Redaction::new(salt()),
+            secrets: Secrets::of(&client).await,
             server: Server { client, manager: self.manager.clone() },
         });
         let tasks = manifests.into_iter().map(|manifest| {

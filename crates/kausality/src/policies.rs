@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kausality_api::{
     API_VERSION, GROUP,
     mode::Mode,
-    policy::{KausalitySpec, Settle},
+    policy::{Kausality, KausalitySpec, Settle},
     selector::{LabelSelector, Operator, Requirement},
     status::KausalityStatus,
     text::{plain, shorten},
@@ -17,14 +17,15 @@ use kausality_api::{
 use kube::{
     Api,
     api::ListParams,
-    core::{ApiResource, DynamicObject},
+    core::DynamicObject,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     connect::Connection,
     ledger::{refused, within},
-    live::age,
+    live::{age, policy_resource},
     output::{self, Cell, ListOutput, Table, program},
 };
 
@@ -72,21 +73,17 @@ impl Policies {
             }
             ListOutput::Table | ListOutput::Wide => {
                 table(&found, self.output == ListOutput::Wide, Timestamp::now()).write(out)?;
+                for note in unjudged(&found, Timestamp::now()) {
+                    anstream::eprintln!("{note}");
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 
     async fn read(&self) -> Result<Vec<Value>> {
-        let resource = ApiResource {
-            group: GROUP.to_owned(),
-            version: API_VERSION.rsplit('/').next().unwrap_or_default().to_owned(),
-            api_version: API_VERSION.to_owned(),
-            kind: "Kausality".to_owned(),
-            plural: "kausalities".to_owned(),
-        };
         let client = self.connection.client("policies").await?;
-        let api: Api<DynamicObject> = Api::all_with(client, &resource);
+        let api: Api<DynamicObject> = Api::all_with(client, &policy_resource());
         let found = within("cannot list policies", api.list(&ListParams::default())).await;
         let found = found.map_err(|error| match refused(&error) {
             Some(404) => anyhow::anyhow!(
@@ -159,6 +156,7 @@ fn table(policies: &[Value], wide: bool, now: Timestamp) -> Table {
             let settle = match spec.settle.unwrap_or_default() {
                 Settle::Steady => "steady",
                 Settle::ObservedGeneration => "observedGeneration",
+                Settle::Quiet => "quiet",
             };
             let objects = spec.object_selector.as_ref().map_or("all".to_owned(), selector);
             row.extend([
@@ -171,6 +169,21 @@ fn table(policies: &[Value], wide: bool, now: Timestamp) -> Table {
         table.push(row);
     }
     table
+}
+
+/// What policies leave unjudged: a line each.
+fn unjudged(policies: &[Value], now: Timestamp) -> Vec<String> {
+    let all = policies.iter().filter_map(|policy| Kausality::deserialize(policy).ok()).collect();
+    let all = kausality_core::policy::Policies::new(all);
+    let of = |policy: &Value| {
+        let status = KausalityStatus::deserialize(policy.get("status")?).ok()?;
+        let kinds = status.unjudged.iter().filter(|kind| kind.is_recent(now) && all.leave_unjudged(kind));
+        let kinds: Vec<String> = kinds.map(ToString::to_string).collect();
+        let name = name(policy);
+        let told = format!("policy {name}: cannot be judged without settle: quiet: {}", kinds.join(", "));
+        (!kinds.is_empty()).then(|| plain(&told).into_owned())
+    };
+    policies.iter().filter_map(of).collect()
 }
 
 fn mode(mode: Mode) -> &'static str {

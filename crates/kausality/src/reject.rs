@@ -9,7 +9,7 @@ use kausality_api::{
     annotation::REJECTIONS,
     approval::{Entries, Rejection},
 };
-use kausality_core::{Summary, standing::Standing};
+use kausality_core::{Summary, entries, standing::Standing};
 
 use crate::{
     act::{Account, Acting, Choice, Deed, Done, Editor, Needs, act_on_drifts, remedy},
@@ -108,6 +108,7 @@ impl Deed for Rejecting {
         let rejection = Rejection {
             api_version: spec.child.api_version.clone(),
             kind: spec.child.kind.clone(),
+            namespace: entries::bound(&parent.id, &spec.child.namespace),
             name: spec.child.name.clone(),
             generation: parent.generation.filter(|_| !self.always),
             reason: self.reason.clone(),

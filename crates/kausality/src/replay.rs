@@ -11,19 +11,14 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use kausality_api::text::plain;
-use kausality_core::{
-    Settings,
-    cause::Cause,
-    exceptions::{Compiled, Exceptions},
-    policy::Policies,
-    review::BadReview,
-};
+use kausality_api::{policy::QuietTime, text::plain};
+use kausality_core::{Settings, cause::Cause, exceptions::Exceptions, policy::Policies, review::BadReview};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::mode::ModeArgument;
 
+pub mod around;
 pub mod audit;
 pub mod engine;
 pub mod input;
@@ -77,6 +72,11 @@ pub struct Recording {
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     mode: ModeArgument,
 
+    /// How long a parent must have been in steady state, with no change to its children, before a change counts as drift,
+    /// where no policy says otherwise. Only audit logs tell the time
+    #[arg(long, default_value_t, value_name = "DURATION")]
+    quiet_time: QuietTime,
+
     /// A file of policies (Kausality, ApprovalPolicy, ClusterApprovalPolicy), YAML or JSON, or a folder of YAML files; may be given more than once
     #[arg(long, value_name = "FILE|DIR")]
     policy: Vec<PathBuf>,
@@ -110,15 +110,17 @@ enum FailOn {
 
 impl Recording {
     fn settings(&self) -> Result<Settings> {
-        self.settings_with(Vec::new())
+        self.settings_with(Loaded::default())
     }
 
-    /// The settings, with rules beside those that were given.
-    fn settings_with(&self, more: Vec<Compiled>) -> Result<Settings> {
-        let Loaded { policies, mut exceptions } = policies::load(&self.policy)?;
-        exceptions.extend(more);
+    /// The settings, with policies beside those that were given.
+    fn settings_with(&self, more: Loaded) -> Result<Settings> {
+        let Loaded { mut policies, mut exceptions } = policies::load(&self.policy)?;
+        policies.extend(more.policies);
+        exceptions.extend(more.exceptions);
         Ok(Settings {
             default_mode: self.mode.into(),
+            quiet_time: self.quiet_time.0,
             policies: Policies::new(policies),
             exceptions: Arc::new(Exceptions::new(&exceptions)),
             ..Settings::default()
@@ -149,16 +151,16 @@ impl Recording {
     /// # Errors
     /// If a file or a policy cannot be read, or `each` fails.
     pub fn replay(&self, each: impl FnMut(&str, u64, &Fed) -> Result<Flow>) -> Result<()> {
-        self.replay_with(Vec::new(), each)
+        self.replay_with(Loaded::default(), each)
     }
 
-    /// Replays everything under more rules than those that were given.
+    /// Replays everything under more policies than those that were given.
     ///
     /// # Errors
     /// If a file or a policy cannot be read, or `each` fails.
     pub(crate) fn replay_with(
         &self,
-        more: Vec<Compiled>,
+        more: Loaded,
         mut each: impl FnMut(&str, u64, &Fed) -> Result<Flow>,
     ) -> Result<()> {
         let mut engine = Engine::new(self.settings_with(more)?);

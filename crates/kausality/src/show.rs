@@ -146,12 +146,14 @@ fn head(out: &mut impl Write, drift: &Drift, now: Timestamp) -> io::Result<()> {
     let generation = spec.parent.generation.map(|it| format!(", generation {it}")).unwrap_or_default();
     let parent = ParentName::from(&spec.parent);
     let parent = format!("{parent} ({}{generation})", spec.parent.api_version);
-    for (label, text) in [
+    let denied = spec.denied_by.as_ref().map(|rule| ("denied by", format!("{rule}: not a drift")));
+    let facts = [
         ("what", what),
         ("who", who),
         ("when", format!("first {}, seen {times}", when(status.first_seen, now))),
         ("parent", parent),
-    ] {
+    ];
+    for (label, text) in facts.into_iter().chain(denied) {
         writeln!(out, "  {label:9} {}", plain(&text))?;
     }
     Ok(())
@@ -279,7 +281,15 @@ fn commands(
     if drift.status.state == DriftState::Passed {
         writeln!(out, "  this change has passed already: what you decide is for the next one")?;
     }
-    if drift.status.is_denied_by_rule() {
+    if drift.spec.denied_by.is_some() {
+        let user = plain(&drift.spec.request.user).into_owned();
+        writeln!(out, "  anybody but {user} can approve exactly this change")?;
+        lines.retain(|(command, _)| !command.ends_with(" --exact") && !command.contains(" except "));
+        if let Some((_, what)) = lines.first_mut() {
+            *what = exactly;
+        }
+    }
+    if drift.is_barred() {
         writeln!(out, "  change the rule that denies it: no approval lets it pass while that holds")?;
         lines.retain(|(command, _)| !command.contains(" approve ") && !command.contains(" except "));
     }

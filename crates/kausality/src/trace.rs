@@ -10,11 +10,12 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
-    annotation::TRACE,
+    annotation::{Suffix, TRACE},
     text::plain,
     trace::{Hop, Trace as Chain},
 };
 use kausality_cluster::Kinds;
+use kausality_core::summary::group;
 use kube::core::ObjectMeta;
 use serde::Serialize;
 
@@ -112,7 +113,10 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Self {
-        let text = metadata.annotations.as_ref().and_then(|annotations| annotations.get(TRACE));
+        let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref().unwrap_or_default());
+        let name = metadata.generate_name.as_deref().or(name).unwrap_or_default();
+        let key = Suffix::of(group(api_version), kind, namespace, name).key(TRACE);
+        let text = metadata.annotations.as_ref().and_then(|annotations| annotations.get(&key));
         let (trace, fault) = match text.map(|text| Chain::decode(text)) {
             Some(Ok(trace)) => (trace.hops().to_vec(), None),
             Some(Err(fault)) => (Vec::new(), Some(fault.to_string())),

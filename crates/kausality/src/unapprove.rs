@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, REJECTIONS},
-    approval::{Approval, Entries, Entry as _, Rejection},
+    approval::{Approval, Entries, Rejection},
     text::plain,
 };
 use kausality_core::{
@@ -93,7 +93,9 @@ impl Unapprove {
             _ => None,
         };
         for parent in &parents {
-            let edit = |summary: &mut Summary| Ok(take_back(summary, child.as_ref()));
+            // A parent without a namespace may have children of one name in several.
+            let place = self.place.namespace.as_deref().filter(|_| parent.namespace.is_empty());
+            let edit = |summary: &mut Summary| Ok(take_back(summary, child.as_ref(), place));
             let edited = match editor.edit(parent, self.acting.dry_run, edit).await {
                 Ok(edited) => edited,
                 Err(error) => {
@@ -112,12 +114,20 @@ impl Unapprove {
     }
 }
 
-/// Removes the entries about a child, or all. Tells how many.
-fn take_back(parent: &mut Summary, child: Option<&NamedObject>) -> usize {
+/// Removes the entries about a child, in one namespace or in any, or all. Tells how many.
+fn take_back(parent: &mut Summary, child: Option<&NamedObject>, namespace: Option<&str>) -> usize {
+    fn names<T: kausality_api::approval::Entry>(
+        child: &NamedObject,
+        namespace: Option<&str>,
+        entry: &T,
+    ) -> bool {
+        let (api_version, kind, name) = entry.subject();
+        child.is(api_version, kind, name)
+            && namespace.zip(entry.namespace()).is_none_or(|(wanted, bound)| wanted == bound)
+    }
     let Some(child) = child else { return clear(parent) };
-    let names_it = |(api_version, kind, name): (&str, &str, &str)| child.is(api_version, kind, name);
-    remove::<Approval>(parent, APPROVALS, |entry| names_it(entry.subject()))
-        + remove::<Rejection>(parent, REJECTIONS, |entry| names_it(entry.subject()))
+    remove::<Approval>(parent, APPROVALS, |entry| names(child, namespace, entry))
+        + remove::<Rejection>(parent, REJECTIONS, |entry| names(child, namespace, entry))
 }
 
 fn entries_of(number: usize) -> String {

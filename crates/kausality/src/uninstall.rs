@@ -41,6 +41,10 @@ pub struct Uninstall {
     #[arg(long)]
     keep_crds: bool,
 
+    /// Remove only the registration, as the chart does before `helm uninstall`: writes do not wait for the webhook any more
+    #[arg(long, conflicts_with_all = ["yes", "keep_crds"])]
+    registration_only: bool,
+
     /// How long to wait at most until all is gone
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
@@ -65,6 +69,9 @@ impl Uninstall {
 
     async fn remove(&self, out: &mut impl Write) -> Result<()> {
         let objects = Objects::new(self.connection.client("uninstall").await?);
+        if self.registration_only {
+            return unregister(out, &objects, Duration::from_secs(self.timeout)).await;
+        }
         let found = installed(&objects).await.context("cannot tell what is installed")?;
         if let Some(release) = found.as_ref().and_then(|found| found.release.as_deref()) {
             let namespace = found.as_ref().map_or(NAMESPACE, |found| &found.namespace);
@@ -117,6 +124,21 @@ impl Uninstall {
         let policies = policies(objects).await?;
         agreed(&format!("Delete the definition of policies too, and with it {policies} policies?"))
     }
+}
+
+/// Removes the registration, and sees that it stays away.
+async fn unregister(out: &mut impl Write, objects: &Objects, patience: Duration) -> Result<()> {
+    // Without its rights the controller cannot put the registration back, or not for long.
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "kausality-controller"},
+    });
+    for object in registrations().into_iter().chain([binding]) {
+        if objects.delete(&object).await? {
+            writeln!(out, "{}: deleted", name(&object))?;
+        }
+    }
+    wait::until_away(objects, &registrations(), patience).await
 }
 
 /// What is to be deleted, in this order.

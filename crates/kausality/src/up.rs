@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use kausality_api::policy::QuietTime;
 use kausality_sandbox::{Served, User};
 
 use crate::{
@@ -34,6 +35,10 @@ pub struct Up {
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Enforce)]
     default_mode: ModeArgument,
+
+    /// How long a parent must have been in steady state, with no change to its children, before a change counts as drift
+    #[arg(long, default_value_t, value_name = "DURATION")]
+    quiet_time: QuietTime,
 
     /// How Kausality is asked about changes
     #[arg(long, value_enum, default_value_t = Way::Library)]
@@ -75,7 +80,12 @@ impl Up {
 
 impl Up {
     fn setup(&self) -> Setup {
-        Setup { default_mode: self.default_mode.into(), admission: self.admission, rbac: self.rbac }
+        Setup {
+            default_mode: self.default_mode.into(),
+            quiet_time: self.quiet_time,
+            admission: self.admission,
+            rbac: self.rbac,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use kausality_api::policy::QuietTime;
 use kausality_cluster::{Clock, Cluster, exceptions, ledger, policies, registration::Registration};
 use kausality_core::{Settings, authority::Authorization, exceptions::Exceptions, policy::Policies};
 use kausality_webhook::{
@@ -64,6 +65,11 @@ pub struct Webhook {
     /// The mode where no annotation or policy says another
     #[arg(long, value_enum, default_value_t = ModeArgument::Log)]
     default_mode: ModeArgument,
+
+    /// How long a parent must have been in steady state, with no change to its children, before a change counts as drift,
+    /// where no policy says otherwise
+    #[arg(long, default_value_t, value_name = "DURATION")]
+    quiet_time: QuietTime,
 
     /// Who may approve, reject, freeze and snooze: whoever may write the object, or only those who have the verb `approve` on
     /// drifts.kausality.io beside that
@@ -158,6 +164,7 @@ impl Webhook {
         let settings = Settings {
             own_users: [own_user].into(),
             default_mode: self.default_mode.into(),
+            quiet_time: self.quiet_time.0,
             policies: Policies::new(fixed.clone()),
             exceptions: Arc::new(Exceptions::new(&excepted)),
             salt,
@@ -174,6 +181,9 @@ impl Webhook {
         tokio::spawn(policies::follow(cluster.clone(), fixed));
         tokio::spawn(exceptions::follow(cluster.clone(), excepted));
         tokio::spawn(cluster.clone().record());
+        if let Some(secret) = &self.tls_secret {
+            tokio::spawn(cluster.clone().share_inputs(secret.namespace().to_owned()));
+        }
         tokio::spawn(cluster.clone().keep_ledger());
 
         let ca_pem = match &self.ca_bundle_file {
@@ -345,6 +355,11 @@ impl Admission for OnCluster {
     async fn decisions(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
         let (subject, decision) =
             self.0.decisions(&review, until.into(), |request| Subject::from(request)).await?;
+        Ok(Reply { subject, decision })
+    }
+
+    async fn observe(&self, review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
+        let (subject, decision) = self.0.observe(&review, |request| Subject::from(request))?;
         Ok(Reply { subject, decision })
     }
 

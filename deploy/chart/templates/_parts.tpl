@@ -182,12 +182,6 @@ spec:
       {{- end }}
 {{- end }}
 
-{{/* What makes an object exist during an upgrade only: Helm deletes it before the next run, and when all is done. */}}
-{{- define "kausality.crds.hook" -}}
-helm.sh/hook: pre-upgrade
-helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
-{{- end }}
-
 {{/* Where a Pod of ours may connect to: names, and the API server, and nothing else. */}}
 {{- define "kausality.egress" -}}
 - ports:

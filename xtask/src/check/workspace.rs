@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::PURE;
+use super::features::{PROGRAMS, Trees};
 
 /// The crates of the workspace.
 #[derive(Debug)]
@@ -66,6 +67,22 @@ impl Workspace {
     /// The pure crates that exist.
     pub(crate) fn pure(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| PURE.contains(&member.name.as_str()))
+    }
+
+    /// The features that the programs of the workspace and its tests are built with.
+    pub(crate) fn features(&self) -> Result<Trees> {
+        let tree = |selection: &[&str], edges: &str| {
+            let format = ["tree", "--prefix", "none", "--format", "{p} {f}", "--edges", edges];
+            cargo(&self.root, &[&format, selection].concat())
+        };
+        let there = |name: &&&str| self.members.iter().any(|member| member.name == **name);
+        let programs: Vec<_> = PROGRAMS.iter().filter(there).flat_map(|name| ["--package", name]).collect();
+        Ok(Trees {
+            // Without a package cargo would take all.
+            programs: if programs.is_empty() { String::new() } else { tree(&programs, "normal")? },
+            built: tree(&["--workspace"], "normal")?,
+            tested: tree(&["--workspace"], "normal,dev")?,
+        })
     }
 
     /// A path as people name it, seen from the root of the workspace.

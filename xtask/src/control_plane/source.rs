@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::binary::{Binary, CONTROL_PLANE, HELM};
+use super::set::{CONTROL_PLANE, HELM};
+use crate::programs::Binary;
 
 /// Where the binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

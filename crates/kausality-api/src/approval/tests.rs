@@ -16,6 +16,7 @@ fn the_formats_are_golden() {
     let approval = Approval {
         api_version: "apps/v1".into(),
         kind: "ReplicaSet".into(),
+        namespace: Some("shop".into()),
         name: "web-1".into(),
         generation: Some(5),
         mode: ApprovalMode::Generation,
@@ -28,6 +29,7 @@ fn the_formats_are_golden() {
     let rejection = Rejection {
         api_version: "example.com/v1alpha1".into(),
         kind: "NodePool".into(),
+        namespace: None,
         name: "pool-1".into(),
         generation: Some(5),
         reason: "Destructive change, needs SRE review".into(),
@@ -50,6 +52,11 @@ fn faults_void_the_entry_and_nothing_else() {
         (r#"[["*","*","*",4,"always"]]"#, 0, "entry 1: not a JSON object"),
         (r#"[{"apiVersion":"v1","kind":"Pod","name":"x"}]"#, 0, "need the parent's \"generation\""),
         (r#"[{"apiVersion":"v1","kind":"Pod","name":"","mode":"always"}]"#, 0, "must not be empty"),
+        (
+            r#"[{"apiVersion":"v1","kind":"Pod","namespace":"","name":"x","mode":"always"}]"#,
+            0,
+            "\"namespace\" must not be empty",
+        ),
         (r#"[{"apiVersion":"v1","kind":"Pod","name":"x","mode":"forever"}]"#, 0, "unknown variant `forever`"),
         (
             r#"[{"apiVersion":"v1","kind":"Pod","name":"x","mode":"always","expire":"2026-01-01T00:00:00Z"}]"#,
@@ -83,8 +90,8 @@ fn a_rejection_needs_a_reason_and_ignores_what_it_does_not_know() {
 fn stars_match_anything() {
     let entries = decode(r#"[{"apiVersion":"*","kind":"ConfigMap","name":"*","mode":"always"}]"#);
     let (_, entry) = entries.valid().next().unwrap();
-    assert!(entry.matches("v1", "ConfigMap", "a"));
-    assert!(!entry.matches("v1", "Secret", "a"));
+    assert!(entry.matches("v1", "ConfigMap", "shop", "a"));
+    assert!(!entry.matches("v1", "Secret", "shop", "a"));
 }
 
 #[test]

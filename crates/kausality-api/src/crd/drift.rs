@@ -139,6 +139,7 @@ fn spec() -> Value {
                 "actor": text("Who changed it, or wanted to."),
                 "change": text("What changed."),
             })),
+            "deniedBy": text("The rule of a policy that denied it, where it is not a drift: somebody other than the parent's controller acted."),
         }),
     )
 }
@@ -150,8 +151,8 @@ fn status() -> Value {
         &["state", "count", "firstSeen", "lastSeen", "countedAt"],
         &json!({
             "state": {
-                "type": "string", "enum": ["Blocked", "Rejected", "Passed", "Resolved"],
-                "description": "Denied for want of an approval; denied, since somebody rejected it or a rule of a policy denies it; let pass in log mode; or over.",
+                "type": "string", "enum": ["Blocked", "Rejected", "Denied", "Passed", "Resolved"],
+                "description": "Denied for want of an approval; denied, since somebody rejected it or a rule of a policy denies such drifts; not a drift, and denied by a rule of a policy for want of an approval; let pass in log mode; or over.",
             },
             "count": number("How often it was seen."),
             "firstSeen": time("When it was first seen."),

@@ -33,9 +33,9 @@ impl DriftStatus {
         self.explanation.iter().find(|step| step.decided)
     }
 
-    /// Whether a rule of a policy denied it: no approval lifts that.
+    /// Whether a rule of a policy has the last word.
     #[must_use]
-    pub fn is_denied_by_rule(&self) -> bool {
+    pub(super) fn is_denied_by_rule(&self) -> bool {
         let by_rule = match self.deciding() {
             Some(step) => step.rule == "policy",
             // Older entries tell only what people did.

@@ -88,3 +88,39 @@ fn overrides_are_of_a_size_that_can_be_registered() {
     let fault = overridden(64 * 64).unwrap_or_default();
     assert!(fault.contains("spec.overrides name too much: 262144 characters"), "{fault}");
 }
+
+#[test]
+fn a_rule_for_a_status_says_what_it_asks_for() {
+    let long = "x".repeat(MAX_WORD + 1);
+    let many: Vec<String> = (0..=MAX_EVIDENCE).map(|number| format!("P{number}")).collect();
+    for (status, expected) in [
+        (serde_json::json!({}), Some("spec.status must have initialized or settled")),
+        (serde_json::json!({"settled": {}}), Some("spec.status.settled must have conditions, phases or cel")),
+        (serde_json::json!({"initialized": {}}), Some("spec.status.initialized must have")),
+        (
+            serde_json::json!({"settled": {"conditions": [{"type": "Done"}, {"type": ""}]}}),
+            Some("settled.conditions[1]"),
+        ),
+        (
+            serde_json::json!({"settled": {"conditions": [{"type": "A", "reason": long}]}}),
+            Some("settled.conditions[0]"),
+        ),
+        (serde_json::json!({"settled": {"phases": ["Live", ""]}}), Some("spec.status.settled.phases[1]")),
+        (serde_json::json!({"settled": {"phases": many}}), Some("more than 32")),
+        (
+            serde_json::json!({"settled": {"cel": "x".repeat(4097)}}),
+            Some("spec.status.settled.cel: longer than 4096"),
+        ),
+        (serde_json::json!({"settled": {"conditions": [{"type": "Done"}]}}), None),
+        (serde_json::json!({"initialized": {"phases": ["Live"]}, "settled": {"cel": "true"}}), None),
+    ] {
+        let mut policy: Kausality = serde_json::from_str(include_str!("full.json")).unwrap();
+        policy.spec.status = Some(serde_json::from_value(status.clone()).unwrap());
+        let fault = policy.fault();
+        let matches = match expected {
+            Some(expected) => fault.as_ref().is_some_and(|fault| fault.contains(expected)),
+            None => fault.is_none(),
+        };
+        assert!(matches, "{status}: {fault:?}");
+    }
+}

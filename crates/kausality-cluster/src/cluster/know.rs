@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use kausality_core::{
-    Known, KnownParent, Namespace, Questions, ScaledObject, Summary, authority::Authority, questions,
-    review::Request, summary::Owner,
+    Activity, Known, KnownParent, Namespace, Questions, ScaledObject, Summary, authority::Authority,
+    questions, review::Request, summary::Owner,
 };
 use kube::{
     Api, Client,
@@ -77,7 +77,24 @@ impl Cluster {
             _ => {}
         }
         let authority = self.authority(authority, request, until).await;
-        Known { now: self.clock.now(), parent, scaled, namespace, exception: None, authority }
+        let of_parent = match &parent {
+            KnownParent::Found { summary, .. } => self.below.of(&summary.uid),
+            _ => Activity::default(),
+        };
+        let stored = request.old_object.as_ref();
+        Known {
+            now: self.clock.now(),
+            timed: true,
+            parent,
+            input: of_parent.input.clone(),
+            below_parent: of_parent,
+            below: stored.map(|stored| self.below.of(&stored.metadata.uid)).unwrap_or_default(),
+            hints: Vec::new(),
+            scaled,
+            namespace,
+            exception: None,
+            authority,
+        }
     }
 
     /// Whether whoever sends a request may decide about drifts, if that matters.
@@ -121,6 +138,7 @@ impl Cluster {
             Err(UnknownKind::NotServed(_)) => return KnownParent::Gone,
             Err(error) => return KnownParent::Unreadable(error.to_string()),
         };
+        let namespace = owner.namespace.as_deref().unwrap_or(namespace);
         let namespace = if kind.namespaced { namespace } else { "" };
         let whole = self.settings.load().exceptions.asks_for_parent();
         match self.find(&kind, namespace, &owner.name, &owner.uid, freshness, whole).await {
@@ -201,7 +219,8 @@ impl Cluster {
             Unread::Failed(why) => why,
         })?;
         let Some(object) = object else { return Ok(None) };
-        let mut summary = summarise(&object, &kind.resource).map_err(|error| error.to_string())?;
+        let rules = self.settings.load().policies.status_rules(&kind.resource.group, &kind.resource.plural);
+        let mut summary = summarise(&object, &kind.resource, rules).map_err(|error| error.to_string())?;
         if whole {
             summary.whole = serde_json::to_value(object).ok().map(Arc::new);
         }

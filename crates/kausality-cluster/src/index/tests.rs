@@ -10,7 +10,7 @@ fn index() -> Index {
         kind: "Deployment".into(),
         plural: "deployments".into(),
     };
-    Index::new(Arc::new(Kind { resource, namespaced: true, names: Vec::new() }))
+    Index::new(Arc::new(Kind { resource, namespaced: true, names: Vec::new() }), Rules::default())
 }
 
 fn filled() -> Index {
@@ -142,4 +142,27 @@ fn who_has_gone_is_remembered_for_a_while() {
         departed.add(&number.to_string(), begun + DEPARTED_FOR);
     }
     assert_eq!((departed.uids.len(), departed.order.len()), (MAX_DEPARTED, MAX_DEPARTED));
+}
+
+/// One object whose status tells is enough: the others of its kind will.
+#[test]
+fn a_kind_has_evidence_once_a_status_tells() {
+    let object = |status: serde_json::Value| -> DynamicObject {
+        serde_json::from_value(json!({"metadata": {"name": "a", "uid": "1"}, "status": status})).unwrap()
+    };
+    let mut index = index();
+    index.kind = Arc::new(Kind {
+        resource: ApiResource {
+            group: "example.com".into(),
+            kind: "App".into(),
+            ..index.kind.resource.clone()
+        },
+        ..Kind::clone(&index.kind)
+    });
+    let _ = index.apply(object(json!({"note": "up"})));
+    assert!(!index.has_evidence());
+    let _ = index.apply(object(json!({"phase": "Running"})));
+    assert!(index.has_evidence());
+    let _ = index.apply(object(json!({"note": "up"})));
+    assert!(index.has_evidence());
 }

@@ -1,4 +1,4 @@
-use kausality_core::{Known, KnownParent, Review, Settings, decide, review::Object};
+use kausality_core::{Known, Review, Settings, decide, review::Object};
 
 use super::*;
 
@@ -25,14 +25,7 @@ fn noted(rest: &str, old: &str, new: &str) -> Lately {
 fn note(review: &str) -> Lately {
     let lately = Lately::default();
     let review = Review::parse(review.as_bytes()).unwrap();
-    let known = Known {
-        now: jiff::Timestamp::UNIX_EPOCH,
-        parent: KnownParent::None,
-        scaled: None,
-        namespace: None,
-        exception: None,
-        authority: Default::default(),
-    };
+    let known = Known::new(jiff::Timestamp::UNIX_EPOCH);
     let decision = decide(&review, &known.facts(&Settings::default()));
     lately.note(&review.request, &decision);
     lately

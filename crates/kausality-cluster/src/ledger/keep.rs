@@ -207,7 +207,8 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
 }
 
 /// What a person has decided, or taken back, since it was last written: as fields of the status.
-fn news(Entry { spec, status, .. }: &Entry, parent: &Summary, now: Timestamp) -> Option<Value> {
+fn news(entry: &Entry, parent: &Summary, now: Timestamp) -> Option<Value> {
+    let Entry { spec, status, .. } = entry;
     let mut news = serde_json::Map::new();
     let known = status.decision.as_ref();
     match ledger::decision(spec, parent, now) {
@@ -217,7 +218,7 @@ fn news(Entry { spec, status, .. }: &Entry, parent: &Summary, now: Timestamp) ->
                     == (&decided.action, &decided.by, &decided.mode, &decided.reason)
             });
             // Nobody may ever try it again.
-            if decided.action == "reject" && status.state == DriftState::Blocked {
+            if decided.action == "reject" && status.state == entry.undecided() {
                 news.insert("state".to_owned(), json!(DriftState::Rejected));
             }
             if !is_known {
@@ -227,8 +228,8 @@ fn news(Entry { spec, status, .. }: &Entry, parent: &Summary, now: Timestamp) ->
         None if known.is_some_and(|known| known.action == "reject")
             && ledger::is_unrejected(spec, parent, now) =>
         {
-            if status.state == DriftState::Rejected && !status.is_denied_by_rule() {
-                news.insert("state".to_owned(), json!(DriftState::Blocked));
+            if status.state == DriftState::Rejected && !entry.is_barred() {
+                news.insert("state".to_owned(), json!(entry.undecided()));
             }
             news.insert("decision".to_owned(), Value::Null);
         }

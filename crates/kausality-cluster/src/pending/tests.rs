@@ -1,4 +1,4 @@
-use kausality_api::annotation::TRACE;
+use kausality_api::annotation::{Suffix, TRACE};
 use kausality_core::review::Object;
 
 use super::*;
@@ -31,9 +31,15 @@ fn check_waiting<const N: usize>(pending: &Pending, expected: [(&str, Option<&st
     assert_eq!(waiting.unwrap_or_default(), annotations(expected));
 }
 
+/// The name under which a fact is stored on an object that does not say what it is.
+fn stored(fact: &str) -> String {
+    Suffix::of("", "", "", "").key(fact)
+}
+
 fn text(generation: i64) -> String {
+    let (settled, trace) = (stored(SETTLED), stored(TRACE));
     format!(
-        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"stored","{TRACE}":"stored"}}}},"status":{{"observedGeneration":{generation}}}}}"#
+        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{settled}":"stored","{trace}":"stored"}}}},"status":{{"observedGeneration":{generation}}}}}"#
     )
 }
 
@@ -133,8 +139,9 @@ fn objects_are_seen_as_they_will_be() {
 
 /// The object "u", scaled to so many, with a trace.
 fn sized(generation: i64, replicas: u64, trace: &str) -> Arc<Summary> {
+    let (settled, traced) = (stored(SETTLED), stored(TRACE));
     let text = format!(
-        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{SETTLED}":"mark","{TRACE}":"{trace}"}}}},
+        r#"{{"metadata":{{"uid":"u","generation":{generation},"annotations":{{"{settled}":"mark","{traced}":"{trace}"}}}},
             "spec":{{"replicas":{replicas}}}}}"#
     );
     Arc::new(Summary::of(&Object::parse(&text).unwrap()))

@@ -6,13 +6,16 @@ use kausality_api::{
     text::shorten_middle,
 };
 
-use super::{Finding, Policy};
+use super::{Finding, Policy, full_name};
 
 /// Whether a policy is in force.
 pub const READY: &str = "Ready";
 
 /// Whether the API server asks the webhook about what the policy names.
 pub const CONFIGURED: &str = "WebhookConfigured";
+
+/// Whether the statuses of all parents show when their controllers are done. Left out where nothing else was seen.
+pub const JUDGEABLE: &str = "Judgeable";
 
 /// What follows where parents are Secrets, which are never granted unless they are named.
 const WITHHELD: &str = "Parents that are Secrets cannot be read: where the policy enforces, changes of their children fail with code \
@@ -35,8 +38,8 @@ pub enum Trouble {
     Refused(String),
 }
 
-/// The status of a policy, after what was found out about it and what became of the configurations. Parents are left
-/// out: they are others' to write.
+/// The status of a policy, after what was found out about it and what became of the configurations. What the
+/// webhook has seen is left out: that is not the controller's to write.
 #[must_use]
 pub fn status(
     policy: &Policy,
@@ -50,7 +53,9 @@ pub fn status(
         configured.message.push(' ');
         configured.message.push_str(WITHHELD);
     }
-    let conditions = [(READY, ready), (CONFIGURED, configured)].into_iter().map(|(kind, told)| {
+    let judgeable = judgeable(finding, now).map(|told| (JUDGEABLE, told));
+    let all = [(READY, ready), (CONFIGURED, configured)].into_iter().chain(judgeable);
+    let conditions = all.map(|(kind, told)| {
         let before = policy.status.conditions.iter().find(|before| before.kind == kind);
         let since =
             before.filter(|before| before.status == told.status).map(|before| before.last_transition_time);
@@ -68,6 +73,7 @@ pub fn status(
         conditions: conditions.collect(),
         observed_generation: Some(policy.generation),
         parents: Vec::new(),
+        unjudged: Vec::new(),
     }
 }
 
@@ -145,6 +151,24 @@ fn ready(finding: &Finding, configured: &Told) -> Told {
         "True" => told("True", configured.reason, "The policy is in force."),
         _ => told("False", configured.reason, configured.message.clone()),
     }
+}
+
+fn judgeable(finding: &Finding, now: Timestamp) -> Option<Told> {
+    let recent = || finding.unjudged.iter().filter(|kind| kind.is_recent(now));
+    let kinds: Vec<String> = recent().map(ToString::to_string).collect();
+    let resources: Vec<String> = recent().map(|kind| full_name(&kind.api_group, &kind.resource)).collect();
+    (!kinds.is_empty()).then(|| {
+        told(
+            "False",
+            "NoStatusEvidence",
+            format!(
+                "Cannot be judged without settle: quiet: {}. Nothing in their status shows when their controllers are done, so no \
+                change to their children is drift. Set settle: quiet or status.settled in a policy that names {}.",
+                some(&kinds),
+                some(&resources)
+            ),
+        )
+    })
 }
 
 /// Names, but not too many.

@@ -114,7 +114,11 @@ pub(super) fn of_decisions(
 pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
     let moved = |entry: &Value| {
         let mut entry = entry.clone();
-        let path = if is_of_decisions(&entry) { "/decisions" } else { "/admit" };
+        let path = match entry["name"].as_str().unwrap_or_default() {
+            name if registration::is_of_decisions(name) => "/decisions",
+            name if registration::is_of_inputs(name) => "/inputs",
+            _ => "/admit",
+        };
         entry["clientConfig"] = client(place, path);
         entry
     };
@@ -122,8 +126,16 @@ pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
 }
 
 /// What the names of a policy's webhooks end with.
-const PARTS: [&str; 6] =
-    ["drift", "drift-log", "drift-selected", "drift-selected-log", "decisions", "decisions-selected"];
+const PARTS: [&str; 8] = [
+    "drift",
+    "drift-log",
+    "drift-selected",
+    "drift-selected-log",
+    "decisions",
+    "decisions-selected",
+    "inputs",
+    "inputs-selected",
+];
 
 /// Whether a webhook is one of a policy.
 pub(super) fn is_of(entry: &Value, policy: &str) -> bool {
@@ -159,11 +171,11 @@ pub(super) fn of_policies(place: &Place) -> Value {
 }
 
 /// Where a policy holds, as one selector of namespaces can say it.
-struct Area {
-    suffix: &'static str,
-    selector: Value,
+pub(super) struct Area {
+    pub suffix: &'static str,
+    pub selector: Value,
     scope: &'static str,
-    rank: Rank,
+    pub rank: Rank,
 }
 
 /// The namespaces that a policy does not mean unless it names them.
@@ -177,7 +189,7 @@ pub(super) fn never(own: &str, excluded: &[String]) -> BTreeSet<String> {
 }
 
 /// A selector cannot say "named so, or labelled so". Where a policy says it, there are two.
-fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
+pub(super) fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
     let default = Namespaces::default();
     let Namespaces { names, selector, excluded } = namespaces.unwrap_or(&default);
     let mut never = never(own, excluded);
@@ -204,6 +216,11 @@ fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
         areas.push(Area { suffix, selector, scope: "Namespaced", rank: Rank::Selected });
     }
     areas
+}
+
+/// All namespaces that a policy may mean without naming them.
+pub(super) fn everywhere(own: &str) -> Value {
+    with(None, "NotIn", &never(own, &[]))
 }
 
 /// A selector that also asks for the name of the namespace.
@@ -257,7 +274,7 @@ fn condition_of(name: &str, expression: &str) -> Value {
     json!({"name": name, "expression": expression})
 }
 
-fn by_version<'a>(resources: &[&'a Resource]) -> BTreeMap<(&'a str, &'a str), Vec<&'a str>> {
+pub(super) fn by_version<'a>(resources: &[&'a Resource]) -> BTreeMap<(&'a str, &'a str), Vec<&'a str>> {
     let mut versions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for Resource { group, version, plural } in resources {
         versions.entry((group, version)).or_default().push(plural);

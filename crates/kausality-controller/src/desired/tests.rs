@@ -22,7 +22,14 @@ fn served() -> BTreeSet<Resource> {
         ("", "v1", "services"),
         ("apps", "v1", "deployments"),
         ("apps", "v1", "replicasets"),
+        ("", "v1", "nodes"),
+        ("apps", "v1", "daemonsets"),
         ("batch", "v1", "jobs"),
+        ("cert-manager.io", "v1", "certificates"),
+        ("cert-manager.io", "v1", "clusterissuers"),
+        ("cert-manager.io", "v1", "issuers"),
+        ("networking.k8s.io", "v1", "ingressclasses"),
+        ("networking.k8s.io", "v1", "ingresses"),
         ("example.com", "v2", "widgets"),
         ("example.com", "v1beta1", "gadgets"),
     ];
@@ -402,4 +409,79 @@ fn withheld_parents_are_told_of() {
     let ready = &status.conditions[0];
     assert_eq!((&*ready.status, &*ready.reason), ("True", "ParentsWithheld"));
     assert!(ready.message.contains("Name secrets"), "{}", ready.message);
+}
+
+/// A kind whose status tells nothing is named, until a policy says how it is judged, or it has not been seen for a day.
+#[test]
+fn kinds_that_cannot_be_judged_are_named() {
+    let now: Timestamp = "2026-01-24T10:30:00Z".parse().unwrap();
+    let conditions = |policies: &[Policy], now: Timestamp| {
+        let wanted = desired(policies, &served(), &[], &place());
+        let asked = &policies[0];
+        let status = conditions::status(asked, &wanted.findings[&asked.name], Ok(()), now);
+        status.conditions.into_iter().find(|condition| condition.kind == conditions::JUDGEABLE)
+    };
+    let mut asked = policy(&deployments("log"));
+    asked.status = serde_json::from_value(json!({"unjudged": [{"apiGroup": "example.com", "kind": "App",
+        "resource": "apps", "lastSeen": "2026-01-24T09:30:00Z"}]}))
+    .unwrap();
+    let told = conditions(&[asked.clone()], now).unwrap();
+    assert_eq!((&*told.status, &*told.reason), ("False", "NoStatusEvidence"));
+    assert!(
+        told.message.starts_with("Cannot be judged without settle: quiet: App (example.com)."),
+        "{}",
+        told.message
+    );
+    assert!(told.message.ends_with("in a policy that names apps.example.com."), "{}", told.message);
+    let quiet = |more: Value| {
+        let mut spec =
+            json!({"mode": "log", "resources": [{"apiGroups": ["example.com"], "resources": ["apps"]}]});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        named("quiet", &spec)
+    };
+    let judged = |more: Value| conditions(&[asked.clone(), quiet(more)], now).is_none();
+    assert!(judged(json!({"settle": "quiet"})));
+    assert!(judged(json!({"status": {"settled": {"phases": ["Live"]}}})));
+    assert!(!judged(json!({"quietTime": "1m"})));
+    let tomorrow = "2026-01-25T09:30:00Z".parse().unwrap();
+    assert_eq!(conditions(&[asked.clone()], tomorrow), None);
+}
+
+/// Most writes of inputs change nothing that controllers act on, or are by controllers themselves.
+#[test]
+fn inputs_are_asked_about_only_where_somebody_changes_them() {
+    let spec = json!({"mode": "log", "resources": [{"apiGroups": ["apps"], "resources": ["daemonsets"]}]});
+    let desired = desired(&[policy(&spec)], &served(), &[], &place());
+    let is_it = |entry: &&Value| entry["name"].as_str().unwrap().contains(".inputs.");
+    let entry = webhooks(&desired).iter().find(is_it).cloned().unwrap();
+    let asked = |user: &str, operation: &str, old: &Value, new: &Value| {
+        let request = json!({"operation": operation, "userInfo": {"username": user},
+            "resource": {"group": "", "resource": "nodes"}});
+        let mut context = cel::Context::default();
+        for (name, value) in [("request", &request), ("oldObject", old), ("object", new)] {
+            context.add_variable(name, value).unwrap();
+        }
+        entry["matchConditions"].as_array().unwrap().iter().all(|condition| {
+            let program = cel::Program::compile(condition["expression"].as_str().unwrap()).unwrap();
+            program.execute(&context).unwrap() == cel::Value::Bool(true)
+        })
+    };
+    let node = |change: &dyn Fn(&mut Value)| {
+        let mut node =
+            json!({"metadata": {"name": "n1", "labels": {"edge": "yes"}}, "spec": {"podCIDR": "a"}});
+        change(&mut node);
+        node
+    };
+    let before = node(&|_| ());
+    let update = |user: &str, change: &dyn Fn(&mut Value)| asked(user, "UPDATE", &before, &node(change));
+    assert!(!update("alice", &|node| node["metadata"]["annotations"] = json!({"a": "b"})));
+    assert!(!update("alice", &|node| node["status"] = json!({"phase": "x"})));
+    assert!(update("alice", &|node| node["metadata"]["labels"] = json!({})));
+    assert!(update("alice", &|node| node["spec"]["taints"] = json!([])));
+    assert!(update("system:serviceaccount:ops:autoscaler", &|node| node["spec"]["taints"] = json!([])));
+    assert!(asked("system:node:n1", "CREATE", &Value::Null, &before));
+    assert!(asked("alice", "DELETE", &before, &Value::Null));
+    let owned = node(&|node| node["metadata"]["ownerReferences"] = json!([{"controller": true}]));
+    assert!(asked("alice", "DELETE", &owned, &Value::Null));
+    assert!(!asked("system:serviceaccount:ops:operator", "DELETE", &owned, &Value::Null));
 }

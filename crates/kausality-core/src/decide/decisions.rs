@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use kausality_api::{
-    annotation::{CONTROLLERS, EXCEPTED, INITIALIZED, OBSERVED_GENERATION, PHASE, SETTLED},
+    annotation::{CONTROLLERS, EXCEPTED, INITIALIZED, OBSERVED_GENERATION, PHASE, SETTLED, WRITERS},
     identity::UserHash,
 };
 
 use super::Draft;
 use crate::{
+    annotations::Writer,
     answer,
     authority::{self, Authority, DECIDING},
     child::Child,
@@ -16,18 +17,15 @@ use crate::{
     decision::Decision,
     explain::Rule,
     facts::Facts,
+    managers,
     patch::Patch,
     review::{Annotations, Review},
 };
 
 /// What Kausality itself writes onto parents, and decides by. Traces are left alone: without a review nobody would write
 /// another.
-const GUARDED: [&str; 6] = [CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED];
-
-/// The annotations that a request must change to be worth a review of its decisions.
-pub fn decisive() -> impl Iterator<Item = &'static str> {
-    DECIDING.into_iter().chain(GUARDED)
-}
+pub const GUARDED: [&str; 7] =
+    [CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED, WRITERS];
 
 /// Decides nothing but whether the sender of a request may decide about drifts: approve, reject, freeze and snooze. For
 /// objects of kinds that are not watched, which may be parents of some that are. The object is never gated, nor traced.
@@ -49,15 +47,18 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     draft.decided_by(Rule::Class);
 
     let none = Annotations::default();
-    let sent = &sent.metadata.annotations;
     let stored = request.old_object.as_ref().map_or(&none, |stored| &stored.metadata.annotations);
-    // A controller may copy what it finds on the owner, and must be able to go on.
-    let copies = child.has_owner && facts.authority == Authority::Refused;
-    let bound = !request.sub_resource.is_empty() || child.controllers().contains(user) || copies;
+    let after = &sent.metadata.annotations;
+    // A controller may copy what it finds on the owner, and must be able to go on. Nobody decides by way of the status.
+    let unclear = child.has_owner
+        && facts.authority == Authority::Refused
+        && managers::of_request(request).is_none()
+        && !child.controllers().contains(user);
+    let bound = !request.sub_resource.is_empty() || unclear;
     let kept = GUARDED.into_iter().chain(DECIDING.into_iter().filter(|_| bound));
-    let kept: Vec<&str> = kept.filter(|key| sent.get(key) != stored.get(key)).collect();
+    let kept: Vec<&str> = kept.filter(|key| after.get(key) != stored.get(key)).collect();
     let mut wanted: BTreeMap<String, String> =
-        sent.ours().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        after.ours().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     for key in &kept {
         wanted.remove(*key);
         wanted.extend(stored.get(key).map(|value| ((*key).to_owned(), value.to_owned())));
@@ -69,9 +70,13 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
         draft.saw(Rule::Annotations, format!("the change of {keys} is ignored"));
         draft.warn(answer::not_decided(&keys));
     }
-    if !bound {
+    // What is known to be a copy means nothing here.
+    let copies = child.controllers().contains(user) || child.has_owner && managers::copies(request);
+    if !bound && !copies {
         authority::apply(&mut draft.decision, request, user, facts.settings, &facts.authority);
     }
+    draft.writer = Some(if copies { Writer::Controller } else { Writer::Free }).filter(|_| !bound);
+    draft.record_writer(request);
     draft.finish(request)
 }
 

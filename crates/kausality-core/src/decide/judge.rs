@@ -1,18 +1,19 @@
 //! Changes of intent: the whole pipeline.
 
+use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
-    annotation::{SNOOZE, SNOOZE_UNTIL},
+    annotation::{PHASE, SETTLED, SNOOZE, SNOOZE_UNTIL},
     approval::ApprovalMode,
     identity::UserHash,
     mode::Mode,
-    phase::Phase,
+    phase::{INITIALIZED, Phase},
     snooze::Snooze,
 };
 
 use super::Draft;
 use crate::{
     actor::{self, Actor},
-    annotations::{self, Wanted, pairs},
+    annotations::{self, Wanted, Writer, pairs},
     answer,
     cause::Cause,
     change::{Change, Drift},
@@ -20,16 +21,31 @@ use crate::{
     class::Class,
     decision::{Denial, Effect, Verdict},
     effect,
-    exceptions::{Asked, Behind, Known},
+    exceptions::{Asked, Behind, Known, Ruled},
     explain::Rule,
-    facts::{Facts, Parent},
+    facts::{self, Facts, InputChange, Parent},
     gate::{Passage, Resolution},
-    mode, phase,
-    review::{Request, Review},
-    settle::{self, Settled},
+    mode,
+    patch::Patch,
+    phase, reconciler, relation,
+    review::{Object, Request, Review},
+    settle::{self, Calm, Mark, Settled},
     summary::Summary,
     trace,
 };
+
+/// How long a controller may complete what it has created, at most.
+const COMPLETION: SignedDuration = SignedDuration::from_secs(10);
+
+/// How long after its time what was scheduled may happen.
+const LATE: SignedDuration = SignedDuration::from_mins(5);
+
+/// When the child of a Rollout was scheduled to be changed, if that is now.
+fn due(child: &Child<'_>, parent: &Summary, now: Option<Timestamp>) -> Option<Timestamp> {
+    let (due, passed) = (child.due()?, now?.duration_since(child.due()?));
+    let is_rollout = parent.id.group() == "argoproj.io" && parent.id.kind == "Rollout";
+    (is_rollout && !passed.is_negative() && passed < LATE).then_some(due)
+}
 
 impl Draft {
     /// Changes of intent: the whole pipeline.
@@ -54,8 +70,15 @@ impl Draft {
             _ => Child::of(request),
         };
         let Some(child) = child else { return };
-        let change = Change::new(review, &facts.settings.salt);
-        let parent = if child.has_owner { &facts.parent } else { &Parent::None };
+        let change = Change::new(review, facts.settings.redaction(request));
+        let owner = facts::parent(request);
+        let parent = match &facts.parent {
+            Parent::Found { summary, .. } if !relation::confirms(summary, owner.as_ref(), &child.id) => {
+                &Parent::None
+            }
+            parent if child.has_owner => parent,
+            _ => &Parent::None,
+        };
 
         // Who acts matters to the mode on CREATE, and to annotations even of an object on its way out.
         match parent {
@@ -63,6 +86,10 @@ impl Draft {
             Parent::Found { summary, .. } => self.identify(request, user, Some(summary), &child),
             Parent::Gone | Parent::Unreadable(_) => self.identify(request, user, None, &child),
         }
+        let own = match class {
+            Class::Update => reconciler::of_change(request, user, &child, facts.parent.found(), &facts.below),
+            _ => None,
+        };
         let labels = child.labels(request);
         let chosen = mode::choose(request, class, &child, self.decision.actor, &labels, facts);
         self.decision.mode = Some(chosen.mode);
@@ -76,7 +103,13 @@ impl Draft {
             }
             Parent::None => {
                 self.saw(Rule::Parent, "there is no controlling owner");
-                self.caused(Cause::Origin, Rule::Parent);
+                match own {
+                    Some(why) => {
+                        self.own_write(why);
+                        self.decided_by(Rule::Reconciler);
+                    }
+                    None => self.caused(Cause::Origin, Rule::Parent),
+                }
                 None
             }
             Parent::Gone => {
@@ -90,7 +123,14 @@ impl Draft {
             Parent::Found { summary, resource } => Some((*summary, *resource)),
         };
         if let Some((summary, resource)) = judged {
-            self.find_cause(summary, resource, facts);
+            match own {
+                Some(why) => {
+                    self.saw(Rule::Parent, summary.id.to_string());
+                    self.own_write(why);
+                    self.saw(Rule::Cause, Cause::Expected.as_str());
+                }
+                None => self.find_cause(request, &child, summary, resource, facts),
+            }
             if let Some(cause) = self.decision.cause {
                 let asked = Asked {
                     cause,
@@ -113,11 +153,15 @@ impl Draft {
         match (class, &request.old_object, &request.object) {
             _ if !self.decision.verdict.is_allowed() => {}
             (Class::Release, Some(stored), Some(sent)) if request.sub_resource == "status" => {
-                self.note_status(request, stored, sent, user);
+                self.note_status(request, stored, sent, user, facts);
             }
             (Class::Release, Some(stored), Some(sent)) => {
-                let writer = self.writer(&child, user, facts.parent.found());
+                let writer = self.writer(&child, user, facts);
+                self.writer = Some(writer);
                 self.keep(&child, stored, sent, writer);
+            }
+            (Class::Update, Some(stored), Some(sent)) if self.keeps_trace => {
+                self.record_own_write(&child, stored, sent, user, own.is_some());
             }
             _ => self.record(request, &child, user, judged.map(|(summary, _)| summary), facts),
         }
@@ -139,6 +183,13 @@ impl Draft {
     fn caused(&mut self, cause: Cause, rule: Rule) {
         self.decision.cause = Some(cause);
         self.decided_by(rule);
+    }
+
+    /// The object's own controller completes it: nobody asks for anything.
+    fn own_write(&mut self, why: &str) {
+        self.saw(Rule::Reconciler, format!("the user {why}: not a new intent"));
+        self.keeps_trace = true;
+        self.decision.cause = Some(Cause::Expected);
     }
 
     fn gone(&mut self, child: &Child<'_>, class: Class) {
@@ -180,30 +231,89 @@ impl Draft {
         }
     }
 
-    fn find_cause(&mut self, parent: &Summary, resource: &str, facts: &Facts<'_>) {
+    fn find_cause(
+        &mut self,
+        request: &Request<'_>,
+        child: &Child<'_>,
+        parent: &Summary,
+        resource: &str,
+        facts: &Facts<'_>,
+    ) {
         self.saw(Rule::Parent, parent.id.to_string());
-        let (phase, shown_by) = phase::of(parent);
+        let settling = facts.settling(parent.id.group(), resource);
+        let now = facts.timed.then_some(facts.now);
+        let input = facts.recent_input().map(|input| input.at);
+        let calm = Calm { now, last_change: facts.below_parent.last, input };
+        let settled = settle::of(parent, settling, calm);
+        if let Some(InputChange { object, at, .. }) = facts.recent_input() {
+            self.saw(Rule::Input, format!("{object} was changed at {at}"));
+        }
+        let (phase, shown_by) = phase::of(parent, &settled);
         self.saw(Rule::Phase, format!("{phase} ({shown_by})"));
-        let rule = facts.settings.policies.settle(parent.id.group(), resource);
-        let settled = settle::of(parent, rule);
         self.saw(
             Rule::Settled,
             match &settled {
                 Settled::Marked => "yes: seen in steady state at this intent".to_owned(),
                 Settled::Steady => "yes: in steady state at this intent".to_owned(),
                 Settled::Observed => "yes: observedGeneration equals generation (literal rule)".to_owned(),
-                Settled::No(why) => format!("no: {why}"),
+                Settled::Quiet => "yes: its controller has been quiet for long enough".to_owned(),
+                Settled::No(why) | Settled::Restless(why) => format!("no: {why}"),
                 Settled::Unknown => {
                     "unknown: nothing says which generation the controller has seen".to_owned()
                 }
             },
         );
         let actor = self.decision.actor.unwrap_or(Actor::Unknown);
-        let cause = Cause::of(actor, phase, settled.is_settled());
+        let mut cause = Cause::of(actor, phase, settled.is_settled());
+        // What is excused below says nothing about the parent, and does not begin its quiet time anew.
+        self.decision.carries_out =
+            actor == Actor::Controller && matches!(cause, Cause::Expected | Cause::Initialization);
+        self.decision.unjudged = actor == Actor::Controller
+            && settled == Settled::Unknown
+            && settle::needs_quiet(parent, settling, calm);
+        if let (Cause::Drift, Some(due)) = (cause, due(child, parent, now)) {
+            self.saw(Rule::Settled, format!("the object was scheduled for {due}"));
+            cause = Cause::Expected;
+        }
+        if cause == Cause::Drift && self.decision.class == Class::Update {
+            let age = child.created().zip(now).map(|(created, now)| now.duration_since(created).abs());
+            let window = SignedDuration::try_from(settling.quiet).unwrap_or(COMPLETION).min(COMPLETION);
+            let made_it = child
+                .trace()
+                .is_some_and(|trace| trace.hops().last().is_some_and(|hop| hop.user == request.user()));
+            if made_it && age.is_some_and(|age| age < window) {
+                // Creating it was judged, and let pass; a child that is half made helps nobody.
+                self.saw(Rule::Reconciler, "the user has just created this object, and completes it");
+                self.keeps_trace = true;
+                cause = Cause::Expected;
+            }
+        }
         self.saw(Rule::Cause, cause.as_str());
         self.decision.phase = Some(phase);
         self.decision.settled = Some(settled);
         self.decision.cause = Some(cause);
+        if cause == Cause::Drift {
+            for hint in facts.hints {
+                self.saw(Rule::Hint, format!("shortly before: {}", hint.told(facts.now)));
+            }
+            self.remember(parent, facts.now);
+        }
+    }
+
+    /// What shows for the first time that a parent is settled is recorded: it may say otherwise the next moment.
+    fn remember(&mut self, parent: &Summary, now: Timestamp) {
+        if self.decision.settled != Some(Settled::Steady) {
+            return;
+        }
+        let mark = Mark::new(parent.intent, parent.status_written.unwrap_or(now));
+        let facts = [(SETTLED, mark.to_string()), (PHASE, INITIALIZED.to_owned())];
+        self.decision.effects.push(Effect::RecordStatus {
+            object: parent.id.clone(),
+            uid: parent.uid.clone(),
+            generation: parent.generation,
+            status: parent.status.clone(),
+            annotations: facts.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect(),
+        });
     }
 
     fn ask_gates(
@@ -231,34 +341,43 @@ impl Draft {
         self.decision.resolution = outcome.resolution;
         self.decision.tried = outcome.tried;
 
-        let snoozed = self.snoozed(parent, facts);
+        let denied_by = outcome.denied_by.as_ref();
+        let snoozed = self.snoozed(parent, denied_by, facts);
         let phase = self.decision.phase.unwrap_or(Phase::Initialized);
+        let entered = || change.drift(parent, phase, child, denied_by, snoozed);
+        let hint = facts.hints.first().map(|hint| hint.told(facts.now));
         match &self.decision.resolution {
             Resolution::Frozen => {
                 let message = answer::frozen(&parent.id, &child.id, &outcome.reason);
                 self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
             }
             Resolution::Denied(_) => {
-                let message = answer::denied(&parent.id, &child.id, &outcome.reason);
-                self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
-                if asked.cause == Cause::Drift {
-                    self.report(change.drift(parent, phase, child, snoozed));
+                let drift = entered();
+                let mut message = answer::denied(&parent.id, &child.id, &outcome.reason);
+                if denied_by.is_some() {
+                    message.push_str(&answer::approvable(parent, &child.id, &drift));
                 }
+                self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
+                self.report(drift);
             }
             Resolution::Rejected => {
-                let message = answer::rejected(&parent.id, &child.id, &outcome.reason);
+                let message = match denied_by {
+                    Some(_) => answer::denied(&parent.id, &child.id, &outcome.reason),
+                    None => answer::rejected(&parent.id, &child.id, &outcome.reason),
+                };
                 self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
-                self.report(change.drift(parent, phase, child, snoozed));
+                self.report(entered());
             }
             Resolution::Blocked => {
-                let drift = change.drift(parent, phase, child, snoozed);
-                let message = answer::blocked(parent, &child.id, &drift);
+                let drift = entered();
+                let message = answer::blocked(parent, &child.id, &drift, hint.as_deref());
                 self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
                 self.report(drift);
             }
             Resolution::Logged => {
-                let drift = change.drift(parent, phase, child, snoozed);
+                let drift = entered();
                 self.warn(answer::logged(&parent.id, &child.id, &drift));
+                hint.into_iter().for_each(|hint| self.warn(answer::hint(&drift, &hint)));
                 self.report(drift);
             }
             Resolution::Approved(used) if used.approval.mode == ApprovalMode::Once => {
@@ -277,9 +396,9 @@ impl Draft {
         self.decision.effects.push(Effect::Report(Box::new(drift)));
     }
 
-    /// Whether nobody wants to hear of this parent's drifts now.
-    fn snoozed(&mut self, parent: &Summary, facts: &Facts<'_>) -> bool {
-        if self.decision.cause != Some(Cause::Drift) {
+    /// Whether nobody wants to hear now of this parent's drifts, and of what policies deny.
+    fn snoozed(&mut self, parent: &Summary, denied_by: Option<&Ruled>, facts: &Facts<'_>) -> bool {
+        if self.decision.cause != Some(Cause::Drift) && denied_by.is_none() {
             return false;
         }
         let mut snoozed = false;
@@ -303,23 +422,26 @@ impl Draft {
         facts: &Facts<'_>,
     ) {
         let class = self.decision.class;
-        let writer = self.writer(child, user, facts.parent.found());
-        let table = match (class, &request.old_object, &request.object) {
-            (Class::Create, _, Some(sent)) => Some(annotations::created(&sent.metadata.annotations, writer)),
+        let writer = self.writer(child, user, facts);
+        self.writer = (class != Class::Scale).then_some(writer);
+        let wanted = match (class, &request.old_object, &request.object) {
+            (Class::Create, _, Some(sent)) => Some(annotations::created(&sent.metadata.annotations)),
             (Class::Update, Some(stored), Some(sent)) => {
                 Some(annotations::updated(&stored.metadata.annotations, &sent.metadata.annotations, writer))
             }
             _ => None,
         };
-        let labels = match &table {
-            Some(table) => trace::labels(pairs(&table.wanted)),
-            None => child.trace_labels(),
+        let labels = match &wanted {
+            Some(wanted) if writer == Writer::Free => trace::labels(pairs(wanted)),
+            _ => child.trace_labels(),
         };
+        let opens = |input: &&InputChange| parent.is_none_or(|parent| settle::is_opened_by(parent, input.at));
         let (trace, fault) = trace::of(trace::Source {
             request,
             class,
             child,
             parent,
+            input: facts.recent_input().filter(opens),
             cause: self.decision.cause,
             resolution: &self.decision.resolution,
             labels,
@@ -327,13 +449,13 @@ impl Draft {
         });
         fault.into_iter().for_each(|fault| self.warn(fault));
         let kept = parent.map(Summary::controllers).unwrap_or_default();
-        match (table, &request.object) {
-            (Some(mut table), Some(sent)) => {
-                annotations::record_change(&mut table.wanted, trace.encode(), user, child.updaters(), &kept);
+        match (wanted, &request.object) {
+            (Some(mut wanted), Some(sent)) => {
+                annotations::record_change(&mut wanted, trace.encode(), user, child.updaters(), &kept);
                 if class == Class::Update {
-                    annotations::prune(&mut table.wanted, child.next_generation(class));
+                    annotations::prune(&mut wanted, child.next_generation(class));
                 }
-                self.finish_annotations(&sent.metadata.annotations, table);
+                self.decision.patch = Patch::between(sent, &wanted);
             }
             _ if class == Class::Scale => {
                 let mut wanted = Wanted::new();
@@ -343,5 +465,28 @@ impl Draft {
             _ => {}
         }
         self.decision.trace = Some(trace);
+    }
+
+    /// Leaves the trace of an object as it is: its controller has only completed it.
+    fn record_own_write(
+        &mut self,
+        child: &Child<'_>,
+        stored: &Object<'_>,
+        sent: &Object<'_>,
+        user: UserHash,
+        own: bool,
+    ) {
+        let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
+        let mut wanted = annotations::updated(before, after, Writer::Controller);
+        self.writer = Some(Writer::Controller);
+        if own {
+            annotations::record_own_change(&mut wanted, stored, sent, user);
+        }
+        // What was decided about it holds on: nobody has asked for anything else.
+        if let (Some(before), Some(after)) = (child.generation, child.next_generation(Class::Update)) {
+            annotations::restamp(&mut wanted, before, after);
+        }
+        self.decision.patch = Patch::between(sent, &wanted);
+        self.decision.trace = child.trace();
     }
 }

@@ -1,19 +1,24 @@
-//! Updates of status and metadata: never gated, but nobody writes annotations that are not theirs.
+//! Updates of status and metadata: never gated, but nobody writes facts that are not theirs.
 
-use kausality_api::identity::UserHash;
+use kausality_api::{annotation::SETTLED, annotation::TRACE, identity::UserHash};
 
 use super::Draft;
 use crate::{
     actor::Actor,
-    annotations::{self, Table, Writer, pairs},
-    answer,
+    annotations::{self, Look, Writer, pairs},
+    cause::Cause,
     child::{self, Child},
+    class::Class,
     decision::Effect,
     explain::Rule,
     facts::Facts,
+    gate::Resolution,
+    inputs,
     patch::Patch,
-    review::{Annotations, Object, Request},
-    summary::Summary,
+    reconciler::Reporter,
+    review::{Object, Request},
+    settle::Calm,
+    trace,
 };
 
 impl Draft {
@@ -24,10 +29,11 @@ impl Draft {
         stored: &Object<'_>,
         sent: &Object<'_>,
         user: UserHash,
+        facts: &Facts<'_>,
     ) {
         self.saw(Rule::Class, "a status update is observed, never gated");
         self.decided_by(Rule::Class);
-        self.note_status(request, stored, sent, user);
+        self.note_status(request, stored, sent, user, facts);
     }
 
     /// Records what a status shows.
@@ -37,10 +43,31 @@ impl Draft {
         stored: &Object<'_>,
         sent: &Object<'_>,
         user: UserHash,
+        facts: &Facts<'_>,
     ) {
-        let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
-        let Table { mut wanted, .. } = annotations::updated(before, after, Writer::Bound(None));
-        let observed = annotations::observe(&mut wanted, stored, sent, user);
+        let Some(child) = Child::of(request) else { return };
+        let policies = &facts.settings.policies;
+        let rules = policies.status_rules(&request.resource.group, &request.resource.resource);
+        let mut by_rules;
+        let stored = if *stored.rules() == rules {
+            stored
+        } else {
+            by_rules = stored.clone();
+            by_rules.read_by(rules);
+            &by_rules
+        };
+        let before = &stored.metadata.annotations;
+        let mut wanted = annotations::stored(before);
+        let reporter = Reporter::of(request, stored, sent, user);
+        let controller = (reporter == Reporter::Controller).then_some(user);
+        let (group, resource) = (&*request.resource.group, &*request.resource.resource);
+        let look = Look {
+            acts_on_inputs: !inputs::declared(policies, group, resource).is_empty(),
+            quiet: facts.settling(group, resource).quiet,
+            calm: Calm { now: facts.timed.then_some(facts.now), last_change: facts.below.last, input: None },
+            now: facts.now,
+        };
+        let observed = annotations::observe(&mut wanted, stored, sent, controller, &look);
         self.saw(
             Rule::Settled,
             match observed.busy {
@@ -49,9 +76,27 @@ impl Draft {
             },
         );
         self.saw(Rule::Phase, if observed.initialized { "initialized" } else { "initializing" });
-        self.decision.patch = Patch::between(after, &wanted);
+        if reporter == Reporter::Person && self.decision.class == Class::Status {
+            self.saw(Rule::Reconciler, "a person asks for something by way of the status: an origin");
+            let (trace, _) = trace::of(trace::Source {
+                request,
+                class: Class::Status,
+                child: &child,
+                parent: None,
+                input: None,
+                cause: Some(Cause::Origin),
+                resolution: &Resolution::Passed,
+                labels: child.trace_labels(),
+                now: facts.now,
+            });
+            wanted.insert(TRACE.to_owned(), trace.encode());
+            wanted.remove(SETTLED);
+            self.decision.cause = Some(Cause::Origin);
+            self.decision.trace = Some(trace);
+        }
+        self.decision.patch = Patch::between(sent, &wanted);
         let new_facts = annotations::new_facts(&wanted, before);
-        if let (false, Some(child)) = (new_facts.is_empty(), Child::of(request)) {
+        if !new_facts.is_empty() {
             self.decision.effects.push(Effect::RecordStatus {
                 generation: child.generation,
                 object: child.id,
@@ -62,7 +107,7 @@ impl Draft {
         }
     }
 
-    /// Updates that leave the intent alone: never gated, but nobody writes annotations that are not theirs.
+    /// Updates that leave the intent alone: never gated, but nobody writes facts.
     pub(super) fn protect(
         &mut self,
         request: &Request<'_>,
@@ -75,56 +120,39 @@ impl Draft {
         self.decided_by(Rule::Class);
         let Some(child) = Child::of(request) else { return };
         let mut writer = Writer::Free;
-        if annotations::user_annotations_differ(request) {
-            let parent = facts.parent.found();
+        if annotations::sender_matters(request) {
             if child.has_owner {
-                self.identify(request, user, parent, &child);
+                self.identify(request, user, facts.parent.found(), &child);
             }
-            writer = self.writer(&child, user, parent);
+            writer = self.writer(&child, user, facts);
+            self.writer = Some(writer);
         }
         self.keep(&child, stored, sent, writer);
     }
 
     /// Leaves the annotations of an object whose intent is unchanged as they are, but for what people edit.
-    pub(super) fn keep(
-        &mut self,
-        child: &Child<'_>,
-        stored: &Object<'_>,
-        sent: &Object<'_>,
-        writer: Writer<'_>,
-    ) {
+    pub(super) fn keep(&mut self, child: &Child<'_>, stored: &Object<'_>, sent: &Object<'_>, writer: Writer) {
         let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);
-        let mut table = annotations::updated(before, after, writer);
+        let mut wanted = annotations::kept(before, after, writer);
         if let (true, Some(generation)) =
             (child::annotations_bump_generation(child.id.group(), &child.id.kind), stored.metadata.generation)
         {
-            let unchanged = before.same_others(after) && before.ours().eq(pairs(&table.wanted));
+            let unchanged = before.same_others(after) && before.ours().eq(pairs(&wanted));
             if !unchanged {
-                annotations::restamp(&mut table.wanted, generation, generation.saturating_add(1));
+                annotations::restamp(&mut wanted, generation, generation.saturating_add(1));
             }
         }
-        self.finish_annotations(after, table);
-    }
-
-    /// Whether whoever acts is bound to leave people's annotations alone.
-    pub(super) fn writer<'a>(
-        &self,
-        child: &Child<'_>,
-        user: UserHash,
-        parent: Option<&'a Summary>,
-    ) -> Writer<'a> {
-        let reconciles = self.decision.actor == Some(Actor::Controller) || child.controllers().contains(user);
-        if reconciles { Writer::Bound(parent) } else { Writer::Free }
-    }
-
-    pub(super) fn finish_annotations(&mut self, sent: &Annotations<'_>, mut table: Table) {
-        // What is stored as it was sent was not ignored, as when a patched object comes a second time.
-        table.ignored.retain(|key| sent.get(key) != table.wanted.get(key).map(String::as_str));
-        if !table.ignored.is_empty() {
-            let keys = table.ignored.join(", ");
-            self.saw(Rule::Annotations, format!("a controller's change of {keys} is ignored"));
-            self.warn(answer::ignored(&keys));
+        if !wanted.keys().eq(annotations::stored(before).keys()) && writer == Writer::Controller {
+            self.saw(Rule::Annotations, "its controller leaves out facts: they are not put back");
         }
-        self.decision.patch = Patch::between(sent, &table.wanted);
+        self.decision.patch = Patch::between(sent, &wanted);
+    }
+
+    /// Whether whoever acts reconciles the object or its parent.
+    pub(super) fn writer(&self, child: &Child<'_>, user: UserHash, facts: &Facts<'_>) -> Writer {
+        let reconciles = self.decision.actor == Some(Actor::Controller)
+            || child.controllers().contains(user)
+            || facts.below.users.contains(user);
+        if reconciles { Writer::Controller } else { Writer::Free }
     }
 }

@@ -8,7 +8,7 @@ use kausality_api::{
     exception::{Action, RuleCause},
     selector::Labels,
 };
-use kausality_fields::Path;
+use kausality_fields::{Path, Redaction};
 use serde_json::Value;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cause::Cause,
     change::Change,
-    facts::Namespace,
+    facts::{Namespace, Settings},
     review::{Object, Review},
     summary::{ObjectId, Summary},
 };
@@ -137,8 +137,8 @@ impl Exceptions {
 
 /// The fields that a change is about, as `match.fields` names them.
 #[must_use]
-pub fn changed_fields(review: &Review<'_>, salt: &[u8]) -> Vec<Path> {
-    let change = Change::new(review, salt);
+pub fn changed_fields(review: &Review<'_>, settings: &Settings) -> Vec<Path> {
+    let change = Change::new(review, settings.redaction(&review.request));
     change.diff().changes.iter().map(|change| change.path.clone()).collect()
 }
 
@@ -157,7 +157,7 @@ impl Supposed<'_> {
         let mut parent = Summary::of(&object);
         parent.whole = self.parent.cloned().map(Arc::new);
         let namespace = self.namespace.map(|labels| Namespace { labels: labels.clone(), mode: None });
-        let change = Change::new(self.review, &[]);
+        let change = Change::new(self.review, Redaction::new(""));
         let cause = match self.cause {
             RuleCause::Drift => Cause::Drift,
             RuleCause::Origin => Cause::Origin,

@@ -136,7 +136,32 @@ fn who_owns_observed_generation_writes_the_status() {
     status(&[("crossplane", condition)], &["crossplane"]);
     status(&[("kubectl", r#"{"f:spec":{"f:observedGeneration":{}}}"#), ("eks", native)], &["eks"]);
     status(&[("eks", native), ("eks", condition), ("other", condition)], &["eks", "other"]);
-    status(&[("eks", r#"{"f:status":{"f:phase":{}}}"#)], &[]);
-    status(&[("eks", r#"{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}"#)], &[]);
+    status(&[("eks", r#"{"f:status":{"f:phase":{}}}"#)], &["eks"]);
+    status(
+        &[("eks", r#"{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}"#)],
+        &["eks"],
+    );
+    // An address of a load balancer is no report; and a person is no controller, whatever she writes.
+    status(&[("lb", r#"{"f:status":{"f:loadBalancer":{}}}"#)], &[]);
+    status(&[("kubectl-replace", native)], &[]);
     status(&[], &[]);
+}
+
+#[test]
+fn who_made_an_owner_is_told_by_its_uid() {
+    let owned = |manager: &str, uid: &str| {
+        format!(
+            r#"{{"manager":"{manager}","fieldsV1":{{"f:metadata":{{"f:ownerReferences":{{"k:{{\"uid\":\"{uid}\"}}":{{}}}}}}}}}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"metadata":{{"managedFields":[{},{},{{"manager":"c","fieldsV1":{{"f:metadata":{{"f:finalizers":{{}}}}}}}}]}}}}"#,
+        owned("a", "1"),
+        owned("b", "12")
+    );
+    let object = Object::parse(&text).unwrap();
+    assert_eq!(of_owner(&object.metadata, "1"), ["a"]);
+    assert_eq!(of_owner(&object.metadata, "12"), ["b"]);
+    assert!(of_owner(&object.metadata, "").is_empty());
+    assert_eq!(of_finalizers(&object.metadata), ["c"]);
 }

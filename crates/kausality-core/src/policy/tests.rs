@@ -167,7 +167,11 @@ fn the_first_override_that_matches_wins() {
 fn settles(specs: &[(&str, String)], expected: Settle) {
     let specs: Vec<(&str, &str)> = specs.iter().map(|(name, spec)| (*name, spec.as_str())).collect();
     for order in [specs.clone(), specs.iter().rev().copied().collect()] {
-        assert_eq!(policies(&order).settle("apps", "deployments"), expected, "{order:?}");
+        assert_eq!(
+            policies(&order).settling("apps", "deployments", Duration::ZERO).rule,
+            expected,
+            "{order:?}"
+        );
     }
 }
 

@@ -1,6 +1,9 @@
 use std::{collections::BTreeMap, fmt};
 
-use kausality_api::{annotation::PREFIX, selector::Labels};
+use kausality_api::{
+    annotation::{self, Owner, PREFIX, Suffix},
+    selector::Labels,
+};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -29,8 +32,12 @@ pub struct Metadata<'a> {
     pub deletion_timestamp: Option<Text<'a>>,
     /// What must be done before the object can go.
     pub finalizers: Vec<Text<'a>>,
+    /// When it was created; empty on CREATE.
+    pub creation_timestamp: Option<Text<'a>>,
     /// The owner with `controller: true`.
     pub owner: Option<OwnerReference<'a>>,
+    /// The owner, if there is just one, and it does not control the object.
+    pub only_owner: Option<OwnerReference<'a>>,
     /// The annotations.
     pub annotations: Annotations<'a>,
     pub(crate) labels: Option<&'a RawValue>,
@@ -86,13 +93,18 @@ impl OwnerReference<'_> {
     }
 }
 
-/// An object's annotations: ours read, the others left as they stand.
+/// An object's annotations: ours read, under their plain names; all others left as they stand.
 #[derive(Clone, Debug, Default)]
 pub struct Annotations<'a> {
     ours: BTreeMap<Text<'a>, Text<'a>>,
+    /// With our prefix, but neither this object's facts nor people's: copies of another object's facts, for instance.
+    strays: BTreeMap<Text<'a>, Text<'a>>,
     others: Vec<(Text<'a>, &'a RawValue)>,
     present: bool,
 }
+
+/// What kubectl remembers of the manifest.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl<'a> Annotations<'a> {
     /// The value of one of our annotations (`kausality.io/…`).
@@ -101,9 +113,53 @@ impl<'a> Annotations<'a> {
         self.ours.get(key).map(|value| &**value)
     }
 
+    /// The value of an annotation that is not ours.
+    pub(crate) fn other(&self, key: &str) -> Option<String> {
+        let (_, value) = self.others.iter().find(|(other, _)| **other == *key)?;
+        serde_json::from_str(value.get()).ok()
+    }
+
+    /// Whether others than ours differ, but for kubectl's record of what was applied.
+    pub(crate) fn differ(&self, before: &Self) -> bool {
+        let told = |annotations: &Self| -> BTreeMap<String, String> {
+            let others = annotations.others.iter().filter(|(key, _)| **key != *LAST_APPLIED);
+            others.map(|(key, value)| (key.to_string(), value.get().to_owned())).collect()
+        };
+        told(self) != told(before)
+    }
+
+    /// Tells this object's facts from copies of another's.
+    pub(super) fn claim(&mut self, suffix: impl FnOnce() -> Suffix) {
+        if self.ours.is_empty() {
+            return;
+        }
+        let suffix = suffix();
+        for (key, value) in std::mem::take(&mut self.ours) {
+            if let Some(fact) = suffix.fact(&key) {
+                self.ours.insert(fact.into(), value);
+            } else if annotation::owner(&key) == Owner::User {
+                self.ours.insert(key, value);
+            } else {
+                self.strays.insert(key, value);
+            }
+        }
+    }
+
     /// Our annotations, ordered by name.
     pub fn ours(&self) -> impl Iterator<Item = (&str, &str)> {
         self.ours.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// The annotations that are not ours, unread.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.others.iter().map(|(key, value)| (&**key, *value))
+    }
+
+    /// The size of the annotations that are not ours, names and values.
+    pub(crate) fn size_of_others(&self) -> usize {
+        let others = self.others.iter().map(|(key, value)| key.len() + value.get().len());
+        let strays = self.strays.iter().map(|(key, value)| key.len() + value.len());
+        others.chain(strays).sum()
     }
 
     /// Whether the object has an annotations map at all, be it empty.
@@ -115,7 +171,8 @@ impl<'a> Annotations<'a> {
     /// Whether the annotations that are not ours are the same in both.
     #[must_use]
     pub fn same_others(&self, other: &Annotations<'_>) -> bool {
-        self.others.len() == other.others.len()
+        self.strays == other.strays
+            && self.others.len() == other.others.len()
             && self.others.iter().all(|(key, value)| {
                 (other.others.iter())
                     .any(|(other_key, other_value)| **key == **other_key && value.get() == other_value.get())
@@ -186,11 +243,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
                         "uid" => metadata.uid = map.next_value()?,
                         "resourceVersion" => metadata.resource_version = map.next_value()?,
                         "generation" => metadata.generation = map.next_value()?,
+                        "creationTimestamp" => metadata.creation_timestamp = map.next_value()?,
                         "deletionTimestamp" => metadata.deletion_timestamp = map.next_value()?,
                         "finalizers" => {
                             metadata.finalizers = map.next_value::<Option<_>>()?.unwrap_or_default();
                         }
-                        "ownerReferences" => metadata.owner = map.next_value::<Owners<'de>>()?.0,
+                        "ownerReferences" => {
+                            let Owners { controller, only } = map.next_value()?;
+                            (metadata.owner, metadata.only_owner) = (controller, only);
+                        }
                         "annotations" => metadata.annotations = map.next_value()?,
                         "labels" => metadata.labels = Some(map.next_value()?),
                         "managedFields" => metadata.managed_fields = Some(map.next_value()?),
@@ -205,8 +266,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
     }
 }
 
-/// Finds the controlling owner among an object's owners.
-struct Owners<'a>(Option<OwnerReference<'a>>);
+/// Finds the controlling owner among an object's owners, and the only one, if that does not control it.
+#[derive(Default)]
+struct Owners<'a> {
+    controller: Option<OwnerReference<'a>>,
+    only: Option<OwnerReference<'a>>,
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Owners<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -220,17 +285,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Owners<'a> {
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Owners(None))
+                Ok(Owners::default())
             }
 
             fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
-                let mut controller = None;
+                let (mut owners, mut count) = (Owners::default(), 0);
                 while let Some(owner) = seq.next_element::<OwnerReference<'de>>()? {
+                    count += 1;
                     if owner.controller == Some(true) {
-                        controller = Some(owner);
+                        owners.controller = Some(owner);
+                    } else {
+                        owners.only = Some(owner);
                     }
                 }
-                Ok(Owners(controller))
+                owners.only = owners.only.filter(|_| count == 1);
+                Ok(owners)
             }
         }
 

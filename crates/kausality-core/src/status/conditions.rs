@@ -1,7 +1,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Standing, lenient, parse};
+use super::{Rule, Standing, lenient, parse};
 
 /// A condition, as far as it matters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -41,18 +41,39 @@ fn each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Condition>, D:
 }
 
 /// Conditions that are true when an object is done, with what their absence of truth means.
-const DONE_WHEN_TRUE: [(&str, &str); 3] = [
+const DONE_WHEN_TRUE: [(&str, &str); 13] = [
     ("Ready", "condition Ready is not True"),
     ("Available", "condition Available is not True"),
     ("Synced", "condition Synced is not True"),
+    ("Healthy", "condition Healthy is not True"),
+    ("Completed", "condition Completed is not True"),
+    ("Complete", "condition Complete is not True"),
+    ("Succeeded", "condition Succeeded is not True"),
+    ("Reconciled", "condition Reconciled is not True"),
+    ("TopologyReconciled", "condition TopologyReconciled is not True"),
+    ("Programmed", "condition Programmed is not True"),
+    ("Installed", "condition Installed is not True"),
+    ("Promoted", "condition Promoted is not True"),
+    ("ResourcesUpToDate", "condition ResourcesUpToDate is not True"),
 ];
 
-/// Conditions that are true while an object is not done.
-const BUSY_WHILE_TRUE: [(&str, &str); 3] = [
-    ("Reconciling", "condition Reconciling is True"),
-    ("Progressing", "condition Progressing is True"),
-    ("Stalled", "condition Stalled is True"),
+/// Conditions that are false when an object is done. `Unknown` is not done either.
+const BUSY_UNLESS_FALSE: [(&str, &str); 10] = [
+    ("Reconciling", "condition Reconciling is not False"),
+    ("Progressing", "condition Progressing is not False"),
+    ("Stalled", "condition Stalled is not False"),
+    ("Issuing", "condition Issuing is not False"),
+    ("RollingOut", "condition RollingOut is not False"),
+    ("ScalingUp", "condition ScalingUp is not False"),
+    ("ScalingDown", "condition ScalingDown is not False"),
+    ("Remediating", "condition Remediating is not False"),
+    ("Updating", "condition Updating is not False"),
+    ("Deleting", "condition Deleting is not False"),
 ];
+
+/// Those of them that say by being false that an object is done: `Reconciling` as kstatus has it, and those that tell
+/// whether children are being made or deleted. The others are there only now and then, or false when all has failed.
+const COUNTERPARTS_OF_READY: [&str; 4] = ["Reconciling", "RollingOut", "ScalingUp", "ScalingDown"];
 
 /// A Deployment, and what is modelled on it, keeps `Progressing` true for ever and tells by this reason
 /// that it has arrived.
@@ -71,26 +92,39 @@ impl Conditions {
         self.get(name).is_some_and(Condition::is_true)
     }
 
-    /// Where the object stands, by the conditions that kinds share. Those that are not there say nothing.
+    /// Where the object stands, by the conditions that kinds share. Those that are not there say nothing; that it is done
+    /// takes one of the first sort.
     pub(super) fn standing(&self) -> Standing {
+        let mut standing = Standing::Silent;
         for (name, missing) in DONE_WHEN_TRUE {
-            if self.get(name).is_some_and(|condition| !condition.is_true()) {
-                return Standing::Busy(missing);
+            match self.get(name) {
+                Some(condition) if !condition.is_true() => return Standing::Busy(missing),
+                Some(_) => standing = Standing::Done,
+                None => {}
             }
         }
-        for (name, missing) in BUSY_WHILE_TRUE {
-            let busy = |condition: &Condition| condition.is_true() && condition.reason != ROLLED_OUT;
-            if self.get(name).is_some_and(busy) {
-                return Standing::Busy(missing);
+        for (name, missing) in BUSY_UNLESS_FALSE {
+            match self.get(name) {
+                Some(condition) if condition.is_true() && condition.reason == ROLLED_OUT => {
+                    standing = Standing::Done;
+                }
+                Some(condition) if condition.status != "False" => return Standing::Busy(missing),
+                Some(_) if COUNTERPARTS_OF_READY.contains(&name) => standing = Standing::Done,
+                _ => {}
             }
         }
-        Standing::Done
+        match standing {
+            Standing::Silent if !self.0.is_empty() => Standing::Unclear,
+            standing => standing,
+        }
     }
 
-    /// The generation that all of the conditions above are about; without them, any condition.
-    pub(super) fn observed_generation(&self) -> Option<i64> {
-        let known = |condition: &&Condition| {
-            DONE_WHEN_TRUE.iter().chain(&BUSY_WHILE_TRUE).any(|(name, _)| condition.name == *name)
+    /// The generation that all of the conditions are about that a rule names, else those above; without them, any condition.
+    pub(super) fn observed_generation(&self, rule: Option<&Rule>) -> Option<i64> {
+        let rule = rule.filter(|rule| rule.has_conditions());
+        let known = |condition: &&Condition| match rule {
+            Some(rule) => rule.names(condition),
+            None => DONE_WHEN_TRUE.iter().chain(&BUSY_UNLESS_FALSE).any(|(name, _)| condition.name == *name),
         };
         let of = |condition: &Condition| condition.observed_generation;
         let oldest = self.0.iter().filter(known).filter_map(of).min();

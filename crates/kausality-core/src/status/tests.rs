@@ -7,10 +7,12 @@ const DONE: &str = "done";
 fn check(kind: &str, spec: &str, status: &str, expected: &str) {
     let text = object(kind, spec, status);
     let object = Object::parse(&text).unwrap();
-    let actual = match read(&object, object.status).standing {
+    let actual = match object.reading().standing {
         Standing::Done => DONE.to_owned(),
         Standing::Busy(why) => why.to_owned(),
         Standing::Never(why) => format!("never: {why}"),
+        Standing::Silent => "silent".to_owned(),
+        Standing::Unclear => "unclear".to_owned(),
     };
     assert_eq!(actual, expected, "{text}");
 }
@@ -41,8 +43,8 @@ fn without_a_status_no_built_in_kind_is_done() {
 
 #[test]
 fn a_kind_counts_only_in_its_own_group() {
-    check("example.com/v1/Deployment", r#"{"replicas":3}"#, "{}", DONE);
-    check("example.com/v1/CronJob", "{}", "{}", DONE);
+    check("example.com/v1/Deployment", r#"{"replicas":3}"#, "{}", "silent");
+    check("example.com/v1/CronJob", "{}", "{}", "silent");
     check("apps/v1beta2/Deployment", r#"{"replicas":3}"#, "{}", "not all replicas are updated");
 }
 
@@ -269,7 +271,7 @@ fn custom(conditions: &[&str], expected: &str) {
 
 #[test]
 fn other_kinds_are_read_by_the_conditions_that_kinds_share() {
-    custom(&[], DONE);
+    custom(&[], "silent");
     custom(&["Ready=True"], DONE);
     custom(&["Ready=False"], "condition Ready is not True");
     custom(&["Ready=Unknown"], "condition Ready is not True");
@@ -277,16 +279,57 @@ fn other_kinds_are_read_by_the_conditions_that_kinds_share() {
     custom(&["Available=False"], "condition Available is not True");
     custom(&["Synced=True", "Ready=True"], DONE);
     custom(&["Synced=False", "Ready=True"], "condition Synced is not True");
-    custom(&["Reconciling=True", "Ready=True"], "condition Reconciling is True");
+    custom(&["Reconciling=True", "Ready=True"], "condition Reconciling is not False");
     custom(&["Reconciling=False"], DONE);
-    custom(&["Reconciling=Unknown"], DONE);
-    custom(&["Progressing=True", "Available=True"], "condition Progressing is True");
+    custom(&["ScalingUp=False", "ScalingDown=False", "Paused=False"], DONE);
+    custom(&["ScalingUp=False", "ScalingDown=True"], "condition ScalingDown is not False");
+    custom(&["Available=True", "TopologyReconciled=False"], "condition TopologyReconciled is not True");
+    custom(&["Paused=False", "Deleting=False"], "unclear");
+    custom(&["Reconciling=Unknown"], "condition Reconciling is not False");
+    custom(&["Progressing=True", "Available=True"], "condition Progressing is not False");
+    custom(&["Progressing=Unknown:RolloutPaused", "Available=True"], "condition Progressing is not False");
     custom(&["Progressing=False", "Available=True"], DONE);
     custom(&["Progressing=True:NewReplicaSetAvailable"], DONE);
-    custom(&["Stalled=True"], "condition Stalled is True");
+    custom(&["Stalled=True"], "condition Stalled is not False");
     custom(&["Stalled=False", "Ready=True"], DONE);
-    custom(&["Degraded=True", "Upgradeable=False"], DONE);
-    custom(&["ready=false"], DONE);
+    // None that is known to say that it is done.
+    custom(&["Degraded=True", "Upgradeable=False"], "unclear");
+    custom(&["ready=false"], "unclear");
+    custom(&["Paused=False"], "unclear");
+    custom(&["Progressing=False"], "unclear");
+    custom(&["Issuing=True"], "condition Issuing is not False");
+    custom(&["Ready=True", "Issuing=True"], "condition Issuing is not False");
+    custom(&["Healthy=True", "Available=True", "Completed=False"], "condition Completed is not True");
+    custom(&["Available=True", "RollingOut=False", "ScalingDown=True"], "condition ScalingDown is not False");
+}
+
+#[test]
+fn a_phase_counts_where_there_are_no_conditions() {
+    for (status, expected) in [
+        (r#"{"phase":"Running"}"#, DONE),
+        (r#"{"phase":"running"}"#, DONE),
+        (r#"{"state":"Ready"}"#, DONE),
+        (r#"{"phase":"Pending"}"#, "its phase is not one of those that mean done"),
+        (r#"{"phase":""}"#, "silent"),
+        (
+            r#"{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}"#,
+            "condition Ready is not True",
+        ),
+        (r#"{"phase":"Running","conditions":[{"type":"Paused","status":"False"}]}"#, "unclear"),
+    ] {
+        check("example.com/v1/Thing", "{}", status, expected);
+    }
+}
+
+#[test]
+fn a_certificate_is_due_when_it_says_so() {
+    let due = |kind: &str| {
+        let text = object(kind, "{}", r#"{"renewalTime":"2026-11-16T17:43:04Z"}"#);
+        let object = Object::parse(&text).unwrap();
+        object.reading().due.map(|due| due.to_string())
+    };
+    assert_eq!(due("cert-manager.io/v1/Certificate").as_deref(), Some("2026-11-16T17:43:04Z"));
+    assert_eq!(due("example.com/v1/Certificate"), None);
 }
 
 #[test]
@@ -301,7 +344,7 @@ fn ready_is_a_matter_of_two_conditions() {
     ] {
         let text = object("example.com/v1/Thing", "{}", &format!(r#"{{"conditions":[{condition}]}}"#));
         let object = Object::parse(&text).unwrap();
-        assert_eq!(read(&object, object.status).ready, expected, "{condition}");
+        assert_eq!(object.reading().ready, expected, "{condition}");
     }
 }
 
@@ -309,7 +352,7 @@ fn ready_is_a_matter_of_two_conditions() {
 fn observed(status: &str, expected: Option<i64>) {
     let text = object("example.com/v1/Thing", "{}", status);
     let object = Object::parse(&text).unwrap();
-    assert_eq!(read(&object, object.status).observed_generation, expected, "{status}");
+    assert_eq!(object.reading().observed_generation, expected, "{status}");
 }
 
 #[test]
@@ -328,7 +371,7 @@ fn observed_generation_is_native_else_on_the_conditions() {
     );
     // One that does not matter may be about any generation.
     observed(
-        r#"{"conditions":[{"type":"Ready","observedGeneration":3},{"type":"Healthy","observedGeneration":1}]}"#,
+        r#"{"conditions":[{"type":"Ready","observedGeneration":3},{"type":"Responsive","observedGeneration":1}]}"#,
         Some(3),
     );
     // Where none matters, the latest is what the controller has seen.
@@ -347,15 +390,17 @@ fn names_may_mean_something_else_in_custom_resources() {
         "[]",
         r#"{"conditions":"none"}"#,
         r#"{"conditions":{"Ready":"False"}}"#,
-        r#"{"conditions":[1,2]}"#,
-        r#"{"conditions":[{"type":["Ready"],"status":"False"}]}"#,
-        r#"{"conditions":null,"observedGeneration":"5"}"#,
         r#"{"observedGeneration":1.5}"#,
         r#"{"observedGeneration":99999999999999999999}"#,
     ] {
-        check("example.com/v1/Thing", "{}", status, DONE);
+        check("example.com/v1/Thing", "{}", status, "silent");
         observed(status, None);
     }
+    for status in [r#"{"conditions":[1,2]}"#, r#"{"conditions":[{"type":["Ready"],"status":"False"}]}"#] {
+        check("example.com/v1/Thing", "{}", status, "unclear");
+    }
+    // A number as text is one (Argo Rollouts).
+    observed(r#"{"conditions":null,"observedGeneration":"5"}"#, Some(5));
     // A truth of another type is no truth.
     check(
         "example.com/v1/Thing",

@@ -3,7 +3,8 @@
 //! Most of it is the trace, and that says what others say, too: what every trace looks like, and the name and the uid of
 //! the object itself. A packer that knows these beforehand leaves less of it.
 
-use kausality_api::annotation::PREFIX;
+use jiff::Timestamp;
+use kausality_api::annotation::{PREFIX, Suffix};
 use lz4_flex::block;
 
 use super::{ObjectId, Owner, Summary};
@@ -25,6 +26,10 @@ pub struct Compact {
     deleting: bool,
     intent: IntentHash,
     status: Reading,
+    /// To the second, as managed fields and creation timestamps are.
+    status_written: Option<i64>,
+    created: Option<i64>,
+    suffix: Suffix,
     /// The uid after its length; how long the rest is; and the rest, packed: the version, then lists, each after its own
     /// length.
     text: Box<[u8]>,
@@ -37,9 +42,13 @@ impl From<&Summary> for Compact {
         rest.count(summary.status_managers.len());
         summary.status_managers.iter().for_each(|manager| rest.put(manager));
         rest.count(usize::from(summary.owner.is_some()));
-        if let Some(Owner { api_version, kind, name, uid }) = &summary.owner {
+        if let Some(Owner { api_version, kind, name, uid, namespace }) = &summary.owner {
             [api_version, kind, name, uid].into_iter().for_each(|part| rest.put(part));
+            rest.count(usize::from(namespace.is_some()));
+            namespace.iter().for_each(|namespace| rest.put(namespace));
         }
+        rest.count(usize::from(summary.made_for.is_some()));
+        summary.made_for.iter().for_each(|made_for| rest.put(made_for));
         rest.count(usize::from(summary.labels.is_some()));
         summary.labels.iter().for_each(|labels| rest.put(labels));
         let annotations =
@@ -58,6 +67,9 @@ impl From<&Summary> for Compact {
             deleting: summary.deleting,
             intent: summary.intent,
             status: summary.status.clone(),
+            status_written: summary.status_written.map(Timestamp::as_second),
+            created: summary.created.map(Timestamp::as_second),
+            suffix: summary.suffix,
             text: text.0.into_boxed_slice(),
         }
     }
@@ -89,13 +101,18 @@ impl Compact {
             deleting: self.deleting,
             intent: self.intent,
             status: self.status.clone(),
+            status_written: self.status_written.and_then(|second| Timestamp::from_second(second).ok()),
+            created: self.created.and_then(|second| Timestamp::from_second(second).ok()),
+            suffix: self.suffix,
             status_managers: (0..text.count()).map(|_| text.next().to_owned()).collect(),
             owner: (text.count() > 0).then(|| Owner {
                 api_version: text.next().to_owned(),
                 kind: text.next().to_owned(),
                 name: text.next().to_owned(),
                 uid: text.next().to_owned(),
+                namespace: (text.count() > 0).then(|| text.next().to_owned()),
             }),
+            made_for: (text.count() > 0).then(|| text.next().into()),
             labels: (text.count() > 0).then(|| text.next().into()),
             annotations: (0..text.count())
                 .map(|_| (format!("{PREFIX}{}", text.next()), text.next().to_owned()))

@@ -207,3 +207,113 @@ fn a_literal_that_looks_like_a_digest_is_told_apart() {
     let diff = intent(Some(&config("redacted:0")), Some(&config("x")), &salt());
     assert_eq!(diff.to_string(), r#"data.a: "redacted:0" → x"#);
 }
+
+/// Two versions of an object that is no Secret: neither its diff nor itself shows what is secret, and both show the rest.
+#[track_caller]
+fn kind(old: Value, new: Value, redaction: &Redaction, expected: &str) {
+    let diff = object(Some(&old), Some(&new), redaction);
+    assert_eq!(masked(&diff.to_string()), expected, "from {old} to {new}");
+    let (old, new) = redact_both(Some(&old), Some(&new), redaction);
+    let shown = [format!("{diff:?}"), json!(diff).to_string(), json!([old, new]).to_string()];
+    for text in shown {
+        assert!(!text.contains("plain"), "{text}");
+    }
+}
+
+/// Cluster API keeps the token by which machines join in the spec of a KubeadmConfig.
+#[test]
+fn a_token_in_any_kind_is_a_digest() {
+    let config = |token: &str| {
+        json!({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig", "metadata": {"name": "c"}, "spec": {
+            "joinConfiguration": {"discovery": {"bootstrapToken": {"token": token, "apiServerEndpoint": "10.0.0.1:6443",
+                "caCertHashes": ["sha256:ab"]}}}}})
+    };
+    kind(
+        config("plain1.0123456789abcdef"),
+        config("plain2.0123456789abcdef"),
+        &salt(),
+        "spec.joinConfiguration.discovery.bootstrapToken.token: # → #",
+    );
+    let shown = redact(&config("plain"), &salt());
+    let discovery = &shown["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"];
+    assert_eq!(discovery["token"], salt().marker(&json!("plain")));
+    assert_eq!(
+        (&discovery["apiServerEndpoint"], &discovery["caCertHashes"]),
+        (&json!("10.0.0.1:6443"), &json!(["sha256:ab"]))
+    );
+    let added = intent(None, Some(&config("plain")), &salt());
+    assert!(!format!("{added:?}").contains("plain"), "{added:?}");
+}
+
+#[test]
+fn variables_lists_and_private_keys_are_digests() {
+    let pod = |value: &str| {
+        json!({"kind": "Pod", "spec": {"containers": [{"name": "app", "env": [
+            {"name": "DB_PASSWORD", "value": value}, {"name": "DB_HOST", "value": "db"}]}]}})
+    };
+    kind(
+        pod("plain1"),
+        pod("plain2"),
+        &salt(),
+        "spec.containers[name=app].env[name=DB_PASSWORD].value: # → #",
+    );
+    let spec = |spec: Value| json!({"kind": "Thing", "spec": spec});
+    kind(
+        spec(json!({"tokens": ["plain1"]})),
+        spec(json!({"tokens": ["plain1", "plain2"]})),
+        &salt(),
+        r##"spec.tokens: ["#"] → ["#","#"]"##,
+    );
+    let key = |text: &str| format!("-----BEGIN RSA PRIVATE KEY-----\n{text}\n-----END RSA PRIVATE KEY-----");
+    let file = |text: &str| spec(json!({"files": [{"path": "/etc/key", "content": key(text)}]}));
+    kind(file("plain1"), file("plain2"), &salt(), "spec.files[0].content: # → #");
+}
+
+/// References say where a secret is: they stay, and so does what is no text.
+#[test]
+fn references_to_secrets_stay() {
+    let object = json!({"kind": "Thing", "metadata": {"name": "t"}, "imagePullSecrets": [{"name": "pull"}], "spec": {
+        "secretName": "tls", "tokenSecretRef": {"name": "t", "key": "token"}, "passwordSecretRef": {"name": "p", "key": "password"},
+        "privateKey": {"algorithm": "RSA", "size": 2048}, "keyAlgorithm": "rsa", "automountServiceAccountToken": true,
+        "token": {"secretKeyRef": {"name": "t", "key": "token"}}, "password": "$(DB_PASSWORD)", "secrets": ["a", "b"],
+        "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "t", "key": "token"}}}, {"name": "TOKEN_FILE", "value": "/t"}],
+        "maxTokens": 5, "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}});
+    assert_eq!(redact(&object, &salt()), object);
+}
+
+/// A copy of the object, or a quote, says the same as the field.
+#[test]
+fn copies_and_quotes_of_what_is_covered_are_digests() {
+    let object = |token: &str| {
+        json!({"kind": "Thing", "metadata": {"annotations": {"note": format!("was {token}"), "other": "x",
+            "kubectl.kubernetes.io/last-applied-configuration": format!("{{\"token\":\"{token}\"}}")}}, "spec": {"token": token}})
+    };
+    let shown = redact(&object("plain-enough"), &salt());
+    assert!(!shown.to_string().contains("plain"), "{shown}");
+    assert_eq!(shown["metadata"]["annotations"]["other"], "x");
+    let diff = crate::object(Some(&object("plain-1")), Some(&json!({"kind": "Thing"})), &salt());
+    assert!(!format!("{diff:?}").contains(r#"\"token\":\"plain"#), "{diff:?}");
+}
+
+#[test]
+fn named_fields_are_digests() {
+    let named = |fields: &[&str]| {
+        let fields: Vec<crate::Path> = fields.iter().map(|field| crate::parse_path(field).unwrap()).collect();
+        salt().with_fields(&fields)
+    };
+    let users =
+        |pin: Value| json!({"kind": "Thing", "spec": {"users": [{"name": "a", "pin": pin}], "pin": "open"}});
+    kind(
+        users(json!("plain1")),
+        users(json!("plain2")),
+        &named(&["spec.users[0].pin"]),
+        "spec.users[name=a].pin: # → #",
+    );
+    let shown = redact(&users(json!(1234)), &named(&["spec.users.pin"]));
+    assert_eq!(
+        shown["spec"],
+        json!({"users": [{"name": "a", "pin": salt().marker(&json!(1234))}], "pin": "open"})
+    );
+    let map = |value: &str| json!({"kind": "ConfigMap", "data": {"a.conf": value}, "other": "open"});
+    kind(map("plain1"), map("plain2"), &named(&["data"]), r#"data["a.conf"]: # → #"#);
+}

@@ -171,6 +171,7 @@ fn format(schema: Node<'_, '_>) -> Result<Option<Format>, SchemaError> {
     Ok(match schema.text_of("format")? {
         "int-or-string" => Some(Format::IntOrString),
         "date-time" => Some(Format::DateTime),
+        "password" => Some(Format::Password),
         _ => None,
     })
 }

@@ -6,6 +6,7 @@ use crate::managed::Operation;
 use crate::meaning;
 use crate::path::{Path, Step};
 use crate::places::{self, Place, Places};
+use crate::redact::Cover;
 use crate::schema::{Schema, TypeRef};
 use crate::set::FieldSet;
 use crate::typed::{Duplicates, Fault, Type};
@@ -14,8 +15,9 @@ use serde_json::Value;
 pub(super) fn judge(subject: &Subject<'_>) -> Result<Report, Fault> {
     let (schema, deduced) = (Schema::deduced(), TypeRef::deduced());
     let of = subject.of.unwrap_or(Type::new(&schema, &deduced));
-    let secret = secret::is_secret(subject.declared, subject.live);
-    let stored = secret.then(|| secret::stored(subject.declared));
+    let redaction = subject.redaction.with_passwords(subject.of, [subject.declared, subject.live]);
+    let cover = Cover::of([subject.declared, subject.live], &redaction);
+    let stored = cover.is_of_secret().then(|| secret::stored(subject.declared));
     let object = stored.as_deref().unwrap_or(subject.declared);
     of.validate(object, Duplicates::Refused)?;
 
@@ -28,7 +30,7 @@ pub(super) fn judge(subject: &Subject<'_>) -> Result<Report, Fault> {
     };
     let judge = Judge {
         subject,
-        secret,
+        cover: &cover,
         values: places::of(of, object)?,
         live: if misfit.is_none() { places::of(of, subject.live)? } else { Places::new() },
         declared,
@@ -134,7 +136,7 @@ fn read(
 
 struct Judge<'a, 's, 'v> {
     subject: &'a Subject<'a>,
-    secret: bool,
+    cover: &'a Cover<'a>,
     declared: FieldSet,
     values: Places<'s, 'v>,
     live: Places<'s, 'v>,
@@ -289,13 +291,7 @@ impl Judge<'_, '_, '_> {
     }
 
     fn finding(&self, path: Path, verdict: Verdict) -> Finding {
-        let shown = |places: &Places<'_, '_>| {
-            let value = &places.get(&path)?.value;
-            Some(match self.secret {
-                true => secret::shown(&path, value, self.subject.redaction),
-                false => Value::clone(value),
-            })
-        };
+        let shown = |places: &Places<'_, '_>| Some(self.cover.at(&path, &places.get(&path)?.value));
         // Only what was asked about: the parts that are owned one by one have verdicts of their own.
         let declared = if self.declared.has(&path) { shown(&self.values) } else { None };
         let mut owners: Vec<Owner> = self.owned.of(&path).map(|(owner, _)| owner.clone()).collect();

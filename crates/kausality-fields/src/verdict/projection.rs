@@ -2,6 +2,7 @@
 
 use super::judge::Owned;
 use super::{Subject, secret};
+use crate::redact::Cover;
 use crate::schema::{Schema, TypeRef};
 use crate::set::FieldSet;
 use crate::typed::{Fault, Keys, Type};
@@ -28,12 +29,14 @@ impl Subject<'_> {
         let (schema, deduced) = (Schema::deduced(), TypeRef::deduced());
         let of = self.of.unwrap_or(Type::new(&schema, &deduced));
         let owned = Owned::by(self.manager, self.claims, self.live, self.of);
-        let secret = secret::is_secret(self.declared, self.live);
+        let redaction = self.redaction.with_passwords(self.of, [self.declared, self.live]);
+        let cover = Cover::of([self.declared, self.live], &redaction);
         let projected = |object: &Value| -> Result<Value, Fault> {
             let projected = project(of, object, &owned.fields)?;
-            Ok(if secret { secret::redacted(projected, self.redaction) } else { projected })
+            Ok(cover.object(projected))
         };
-        let declared = if secret { secret::stored(self.declared) } else { Cow::Borrowed(self.declared) };
+        let declared =
+            if cover.is_of_secret() { secret::stored(self.declared) } else { Cow::Borrowed(self.declared) };
         Ok(Projection { declared: projected(&declared)?, live: projected(self.live)? })
     }
 }

@@ -1,7 +1,6 @@
-//! What is special about Secrets: values that nobody may see, and texts that are stored under another name.
+//! What is special about Secrets: texts that are stored under another name.
 
 use crate::path::{Path, Step};
-use crate::redact::{self, Redaction};
 use crate::set::{FieldSet, Node};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -9,36 +8,6 @@ use std::borrow::Cow;
 
 const DATA: &str = "data";
 const TEXTS: &str = "stringData";
-
-/// Whether values must not be shown. If either object is a Secret, both are.
-pub(super) fn is_secret(declared: &Value, live: &Value) -> bool {
-    redact::is_secret(declared) || redact::is_secret(live)
-}
-
-/// A value of a Secret as it may be shown.
-pub(super) fn shown(path: &Path, value: &Value, redaction: &Redaction) -> Value {
-    match path.steps() {
-        [Step::Field(name)] => redaction.field(name, Cow::Borrowed(value)).into_owned(),
-        [Step::Field(name), ..] if name == DATA || name == TEXTS => redaction.marker(value),
-        steps if redact::is_redacted(steps) => redaction.marker(value),
-        _ => value.clone(),
-    }
-}
-
-/// A Secret as it may be shown.
-pub(super) fn redacted(object: Value, redaction: &Redaction) -> Value {
-    match object {
-        Value::Object(fields) => {
-            let safe = |(name, value): (String, Value)| {
-                let value = redaction.field(&name, Cow::Owned(value)).into_owned();
-                (name, value)
-            };
-            fields.into_iter().map(safe).collect()
-        }
-        Value::Null => Value::Null,
-        other => redaction.marker(&other),
-    }
-}
 
 /// What is declared, as it is stored: the API server keeps the texts of `stringData` in base64 under `data`.
 pub(super) fn stored(declared: &Value) -> Cow<'_, Value> {

@@ -52,6 +52,7 @@ fn report() -> DriftReport {
             operation: "UPDATE".to_owned(),
             dry_run: false,
         },
+        denied_by: None,
     })
 }
 

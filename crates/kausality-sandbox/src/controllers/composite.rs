@@ -30,11 +30,26 @@ pub struct Manner {
     pub tells_generation: bool,
     /// It takes `Ready` back whenever it has to write to a child, not only after a change of its parent.
     pub flaps: bool,
+    /// It reports a change of its parent as done before it writes any child.
+    pub reports_first: bool,
+    /// It copies the parent's annotations to the children whenever they differ.
+    pub copies_annotations: bool,
+    /// It writes its version into the parent's `spec.version` before it acts on it.
+    pub writes_spec: bool,
+    /// It writes no status: another loop of the same operator does.
+    pub is_silent: bool,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { tells_generation: true, flaps: false }
+        Self {
+            tells_generation: true,
+            flaps: false,
+            reports_first: false,
+            copies_annotations: false,
+            writes_spec: false,
+            is_silent: false,
+        }
     }
 }
 
@@ -87,6 +102,12 @@ impl Composite {
             desired["kind"] = json!(child.resource.kind);
             if child.resource.namespaced && self.parent.namespaced {
                 object::entry(&mut desired, "metadata")["namespace"] = json!(object::namespace(parent));
+            }
+            if let Some(copied) = parent["metadata"]["annotations"].as_object()
+                && self.manner.copies_annotations
+            {
+                let annotations = object::entry(object::entry(&mut desired, "metadata"), "annotations");
+                lay(annotations, &Value::Object(copied.clone()));
             }
             let key = child.resource.key_of(&desired);
             match cache.at(&key) {
@@ -213,10 +234,26 @@ impl Controller for Composite {
         let Some(parent) = cache.at(key).filter(|parent| !object::deleting(parent)) else {
             return Outcome::default();
         };
-        let mut writes = self.writes(cache, parent);
-        if let Some(status) = self.status(parent, !writes.is_empty(), now) {
-            writes.push(Write::update_status(&self.parent, object::with_status(parent, status)));
+        if self.manner.writes_spec && parent["spec"]["version"] != json!(self.version) {
+            let mut copy = (**parent).clone();
+            copy["spec"]["version"] = json!(self.version);
+            if copy["status"].is_null() {
+                // A typed client sends an empty one along, and the API server leaves it out.
+                copy["status"] = json!({"conditions": []});
+            }
+            return Outcome::writes(vec![Write::update(&self.parent, copy)]);
         }
+        let report = |wrote: bool| {
+            let status = self.status(parent, wrote, now).filter(|_| !self.manner.is_silent)?;
+            Some(Write::update_status(&self.parent, object::with_status(parent, status)))
+        };
+        let is_new = object::int(&parent["status"]["observedGeneration"]) != object::generation(parent);
+        if self.manner.reports_first && is_new {
+            // The children follow when it sees its own report.
+            return Outcome::writes(report(false).into_iter().collect());
+        }
+        let mut writes = self.writes(cache, parent);
+        writes.extend(report(!writes.is_empty()));
         Outcome::writes(writes)
     }
 }

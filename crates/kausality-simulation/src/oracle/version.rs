@@ -1,12 +1,12 @@
 //! What an object said at one time, read without the help of what is under test.
 
 use kausality_api::{
-    annotation::{APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, REJECTIONS, SETTLED, SYSTEM},
+    annotation::{APPROVALS, CONTROLLERS, FREEZE, OBSERVED_GENERATION, REJECTIONS, SETTLED, Suffix},
     approval::{Approval, ApprovalMode, Entry as _, Rejection},
     identity::UserHash,
 };
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Whether a status says that all is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,17 @@ pub(crate) enum Steady {
     Perhaps,
     /// By all.
     Surely,
+}
+
+/// When and by whom a version was stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    /// Which of all writes it was.
+    pub(crate) at: u64,
+    /// The time since the simulation began.
+    pub(crate) time: Duration,
+    /// Whether a controller wrote it.
+    pub(crate) by_controller: bool,
 }
 
 /// One stored version of an object.
@@ -30,6 +41,12 @@ pub(crate) struct Version {
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
     pub(crate) intent: Value,
+    /// What people ask for: the intent without what its operator writes into it.
+    asked: Value,
+    /// When they last asked for something else.
+    pub(crate) asked_at: Duration,
+    /// Since when it has carried its mark, or this status.
+    pub(crate) settled_at: Duration,
     pub(crate) steady: Steady,
     /// Whether it may have been steady, now or since this intent was written.
     pub(crate) arrived: bool,
@@ -47,11 +64,15 @@ pub(crate) struct Version {
     approvals: Vec<Approval>,
     rejections: Vec<Rejection>,
     pub(crate) frozen: bool,
+    /// Annotations that belong to people.
+    people: BTreeMap<&'static str, String>,
+    /// Those of them that a controller has copied here, which mean nothing.
+    copied: BTreeMap<&'static str, String>,
 }
 
 impl Version {
     /// An object as it was stored by a write to this subresource, after what was stored before.
-    pub(crate) fn of(at: u64, object: &Value, subresource: &str, before: Option<&Self>) -> Self {
+    pub(crate) fn of(moment: Moment, object: &Value, subresource: &str, before: Option<&Self>) -> Self {
         let metadata = &object["metadata"];
         let generation = metadata["generation"].as_i64().unwrap_or_default();
         let intent = intent(object);
@@ -61,18 +82,26 @@ impl Version {
             _ => before.and_then(|before| before.observed),
         });
         let steady = if observed == Some(generation) { steady(object) } else { Steady::No };
-        let same = before.filter(|before| before.intent == intent);
+        let asked = asked(object);
+        let same = before.filter(|before| before.asked == asked);
         let arrived_before = same.is_some_and(|before| before.arrived);
         // A status keeps what it is patched with on built-in kinds only; and what follows from a scale comes later.
         let remembers = object["kind"] == json!("Deployment") && subresource != "scale";
         let remembered = same.is_some_and(|before| before.remembered)
             || remembers && subresource == "status" && steady == Steady::Surely;
-        let annotation = |key: &str| metadata["annotations"][key].as_str();
+        let copied = copied(moment, metadata, before);
+        let annotation =
+            |key: &str| metadata["annotations"][key].as_str().filter(|_| !copied.contains_key(key));
         let approvals = annotation(APPROVALS).and_then(|text| serde_json::from_str(text).ok());
         let rejections = annotation(REJECTIONS).and_then(|text| serde_json::from_str(text).ok());
         let same_returned = same.map(|before| before.returned);
+        let status_before =
+            before.filter(|before| before.steady == steady && before.generation == generation);
         let mut version = Self {
-            at,
+            at: moment.at,
+            asked_at: same.map_or(moment.time, |before| before.asked_at),
+            settled_at: status_before.map_or(moment.time, |before| before.settled_at),
+            asked,
             resource_version: text(&metadata["resourceVersion"]),
             kind: text(&object["kind"]),
             owner: metadata["ownerReferences"][0]["uid"].as_str().map(ToOwned::to_owned),
@@ -89,14 +118,21 @@ impl Version {
             returned: false,
             rejections: rejections.unwrap_or_default(),
             frozen: annotation(FREEZE).is_some(),
+            people: people(metadata),
+            copied,
         };
+        if let Some(before) = before.filter(|before| before.is_marked() && version.is_marked())
+            && before.system.get(SETTLED) == version.system.get(SETTLED)
+        {
+            version.settled_at = before.settled_at;
+        }
         version.returned = version.is_marked() && same_returned.unwrap_or(subresource == "scale");
         version
     }
 
     /// Whether it carries the mark of having been steady at the intent that it has.
     pub(crate) fn is_marked(&self) -> bool {
-        self.system.get(SETTLED).is_some_and(|mark| *mark == mark_of(&self.intent))
+        self.system.get(SETTLED).is_some_and(|mark| mark.split('@').next() == Some(&*mark_of(&self.intent)))
     }
 
     /// Whether anybody who reads it must take it for settled.
@@ -113,7 +149,7 @@ impl Version {
 
     /// Whether a rejection on it holds for a child.
     pub(crate) fn rejects(&self, api_version: &str, kind: &str, name: &str) -> bool {
-        self.rejections.iter().any(|rejection| rejection.matches(api_version, kind, name))
+        self.rejections.iter().any(|rejection| rejection.matches(api_version, kind, "", name))
     }
 
     /// Whether it says that a user is its controller.
@@ -124,7 +160,7 @@ impl Version {
 
     /// Whether it carries this very approval, for this child.
     pub(crate) fn gives(&self, approval: &Approval, kind: &str, name: &str) -> bool {
-        approval.matches("*", kind, name)
+        approval.matches("*", kind, "", name)
             && self.approvals.iter().any(|given| given.reason == approval.reason)
     }
 
@@ -138,14 +174,48 @@ impl Version {
     /// Whether an approval on it holds for a child.
     pub(crate) fn approves(&self, api_version: &str, kind: &str, name: &str) -> bool {
         self.approvals.iter().any(|approval| {
-            approval.matches(api_version, kind, name)
+            approval.matches(api_version, kind, "", name)
                 && (approval.mode == ApprovalMode::Always || approval.generation == Some(self.generation))
         })
     }
 }
 
+/// The copies on an object: annotations of people's whose present value a controller wrote.
+fn copied(moment: Moment, metadata: &Value, before: Option<&Version>) -> BTreeMap<&'static str, String> {
+    let mut copied = people(metadata);
+    copied.retain(|key, value| {
+        let same = before.filter(|before| before.people.get(key) == Some(value));
+        same.map_or(moment.by_controller, |before| before.copied.contains_key(key))
+    });
+    copied
+}
+
+/// The annotations of people's on an object. Generations of approvals are left out: Kausality stamps them anew.
+fn people(metadata: &Value) -> BTreeMap<&'static str, String> {
+    let value = |key| {
+        let text = metadata["annotations"][key].as_str()?;
+        let mut entries: Value = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+        for entry in entries.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            entry.remove("generation");
+        }
+        Some((key, entries.to_string()))
+    };
+    [APPROVALS, REJECTIONS, FREEZE].into_iter().filter_map(value).collect()
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What people ask for by an object: its intent, without the version that an operator writes into a Stack.
+fn asked(object: &Value) -> Value {
+    let mut intent = intent(object);
+    if object["kind"] == "Stack"
+        && let Some(spec) = intent["spec"].as_object_mut()
+    {
+        spec.remove("version");
+    }
+    intent
 }
 
 /// All but what names it and what it has come to.
@@ -164,9 +234,10 @@ fn mark_of(intent: &Value) -> String {
 
 /// The annotations that are Kausality's.
 pub(crate) fn system(object: &Value) -> BTreeMap<String, String> {
+    let suffix = Suffix::of_object(object);
     let annotations = object["metadata"]["annotations"].as_object();
-    let ours = annotations.into_iter().flatten().filter(|(key, _)| SYSTEM.contains(&key.as_str()));
-    ours.map(|(key, value)| (key.clone(), text(value))).collect()
+    let facts = annotations.into_iter().flatten().filter_map(|(key, value)| Some((suffix.fact(key)?, value)));
+    facts.map(|(fact, value)| (fact.to_owned(), text(value))).collect()
 }
 
 /// What a status says whose writer has seen the object as it is.

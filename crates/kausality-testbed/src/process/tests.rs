@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 fn sh(script: &str, folder: &Path) -> Spec {
     let args = vec!["-c".to_owned(), script.to_owned()];
-    Spec { program: "sh".into(), args, log: folder.join("log") }
+    Spec { program: "sh".into(), args, log: folder.join("log"), ..Spec::default() }
 }
 
 fn exists(id: u32) -> bool {
@@ -73,9 +73,21 @@ async fn a_restart_keeps_the_log_and_changes_the_process() {
     };
     lines(&process, 1).await;
     let before = process.id();
-    process.restart(&group).unwrap();
+    process.restart(&group, || Ok(())).unwrap();
     assert!(!exists(before) && exists(process.id()));
     lines(&process, 2).await;
+}
+
+#[tokio::test]
+async fn a_process_is_started_by_another_command_and_with_more_variables() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = Group::start().unwrap();
+    let within = ["env", "ELSEWHERE=there"].map(str::to_owned).to_vec();
+    let env = vec![("HERE".to_owned(), "here".to_owned())];
+    let spec = Spec { within, env, ..sh("echo $HERE and $ELSEWHERE", folder.path()) };
+    let mut process = Process::start(spec, &group).unwrap();
+    process.wait();
+    assert!(process.last_words().ends_with("here and there\n"), "{}", process.last_words());
 }
 
 /// What [`processes_end_with_the_test_process`] kills.

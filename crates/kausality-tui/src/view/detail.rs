@@ -60,7 +60,9 @@ fn lines((drift, present): Subject<'_>, now: Timestamp, width: usize) -> Vec<Lin
         "seen",
         format!("{times}, first {} ago ({})", age(now, status.first_seen), status.first_seen),
     ));
-    if status.explanation.is_empty() {
+    if let Some(rule) = &spec.denied_by {
+        lines.push(fact("denied by", format!("{rule}: not a drift, and open to approval by somebody else")));
+    } else if status.explanation.is_empty() {
         let verb = match spec.request.operation.as_str() {
             "CREATE" => "creates a child",
             "DELETE" => "deletes a child",

@@ -1,6 +1,6 @@
 //! Deployments by the thousand, as a cluster with Kausality has them: made when asked for.
 
-use kausality_api::identity::UserHash;
+use kausality_api::{annotation::Suffix, identity::UserHash};
 use serde_json::{Value, json};
 
 use crate::api::Shelf;
@@ -17,7 +17,11 @@ pub(crate) fn shelf(count: usize) -> Shelf {
     let template = template().to_string();
     Shelf::new("apps", "v1", "deployments", "Deployment").making(count, move |nth| {
         let Deployment { namespace, name, uid } = Deployment::of(nth);
-        template.replace("NAMESPACE", &namespace).replace("NAME", &name).replace("UID", &uid)
+        template
+            .replace("SUFFIX", &Suffix::of("apps", "Deployment", &namespace, &name).to_string())
+            .replace("NAMESPACE", &namespace)
+            .replace("NAME", &name)
+            .replace("UID", &uid)
     })
 }
 
@@ -59,11 +63,11 @@ fn template() -> Value {
             "user": "system:serviceaccount:delivery:application-controller", "timestamp": "2026-11-15T08:40:08Z"}]);
     let annotations = json!({
         "deployment.kubernetes.io/revision": "4",
-        "kausality.io/trace": trace.to_string(),
-        "kausality.io/updaters": "82jp7",
-        "kausality.io/controllers": UserHash::of(CONTROLLER, "").to_string(),
-        "kausality.io/phase": "initialized",
-        "kausality.io/settled": "0123456789abcdef",
+        "kausality.io/trace.SUFFIX": trace.to_string(),
+        "kausality.io/updaters.SUFFIX": "82jp7",
+        "kausality.io/controllers.SUFFIX": UserHash::of(CONTROLLER, "").to_string(),
+        "kausality.io/phase.SUFFIX": "initialized",
+        "kausality.io/settled.SUFFIX": "0123456789abcdef",
     });
     let container = json!({"name": "app", "image": "registry.example.com/shop/checkout:1.27.3", "imagePullPolicy": "IfNotPresent",
         "ports": [{"containerPort": 8080, "protocol": "TCP"}],

@@ -352,7 +352,15 @@ impl Webhook {
         let address = format!("127.0.0.1:{}", free_port()?);
         let log = std::fs::File::create(plane.folder().join("webhook.log"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
-            .args(["webhook", "--default-mode", "enforce", "--resources", "stacks.example.com,configmaps"])
+            .args([
+                "webhook",
+                "--quiet-time",
+                "0s",
+                "--default-mode",
+                "enforce",
+                "--resources",
+                "stacks.example.com,configmaps",
+            ])
             .args(["--bind-address", &address, "--kubeconfig"])
             .arg(plane.kubeconfig())
             .stderr(Stdio::from(log))

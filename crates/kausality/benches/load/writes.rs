@@ -60,7 +60,12 @@ async fn run(plane: &ControlPlane, plan: &Plan) -> Result<Value> {
     let webhook = Webhook::start(plane)?;
     eventually(PATIENCE, "the webhook to be asked", async || {
         let written = write(&client, SIDES[0], 0, 0).await?;
-        let trace = written.metadata.annotations.unwrap_or_default().remove("kausality.io/trace");
+        let trace = written
+            .metadata
+            .annotations
+            .unwrap_or_default()
+            .into_keys()
+            .find(|key| key.starts_with("kausality.io/trace."));
         trace.context("no trace on what was written")
     })
     .await?;
@@ -175,7 +180,16 @@ impl Webhook {
         let log = std::fs::File::create(plane.folder().join("webhook.log"))?;
         let excluded = format!("kube-system,{}", SIDES[1]);
         let child = Command::new(env!("CARGO_BIN_EXE_kausality"))
-            .args(["webhook", "--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps"])
+            .args([
+                "webhook",
+                "--quiet-time",
+                "0s",
+                "--register",
+                "--bind-address",
+                "127.0.0.1:0",
+                "--resources",
+                "configmaps",
+            ])
             .args(["--exclude-namespaces", &excluded, "--health-address", &health, "--kubeconfig"])
             .arg(plane.kubeconfig())
             .stderr(Stdio::from(log))

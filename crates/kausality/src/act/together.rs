@@ -173,7 +173,7 @@ fn is_current(parent: &Summary, entry: &Entry) -> Result<(), String> {
     if parent.deleting {
         return Err(format!("{} is being deleted: what is cleaned up needs no decision", parent.id));
     }
-    if parent.intent.to_string() != entry.drift.spec.parent_intent {
+    if kausality_core::ledger::parent_changed(&entry.drift.spec, parent) {
         return Err(format!(
             "the intent of {} has changed since: this drift has expired. What its controller does about the new intent \
              is no drift, and another drift has another id",

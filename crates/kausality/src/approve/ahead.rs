@@ -4,8 +4,13 @@ use std::io::Write;
 
 use anyhow::{Result, anyhow, bail};
 
+use kausality_core::summary::ObjectId;
+
 use super::{Approving, duration};
-use crate::act::{Account, Change, Choice, DryRun, Editor};
+use crate::{
+    act::{Account, Change, Choice, DryRun, Editor},
+    ledger::Scope,
+};
 
 /// Approves changes of the child that is named, which need not exist, by the parent that is.
 pub(super) async fn approve(
@@ -26,15 +31,29 @@ pub(super) async fn approve(
     editor.may_decide(&parent.namespace).await?;
     let child_kind = editor.kinds().named(&child.kind).await?;
     let of = &child_kind.resource;
+    let namespace = match choice.place.scope(&editor.ledger.client) {
+        Scope::Namespace(namespace) if child_kind.namespaced => namespace,
+        _ => String::new(),
+    };
+    let child = ObjectId {
+        api_version: of.api_version.clone(),
+        kind: of.kind.clone(),
+        namespace,
+        name: child.name.clone(),
+    };
     let edited = editor
         .edit(&parent, dry_run, |summary| {
-            let approval =
-                deed.entry(summary, [&of.api_version, &of.kind, &child.name]).map_err(|why| anyhow!(why))?;
+            let approval = deed.entry(summary, &child).map_err(|why| anyhow!(why))?;
             deed.add(summary, &approval).map_err(|why| anyhow!(why))
         })
         .await?;
     let what = if edited.outcome { "approved" } else { "is already approved" };
-    let result = format!("{}/{} {what} {}, ahead of any drift", of.kind, child.name, duration(deed.mode));
+    let place = match parent.namespace.as_str() {
+        "" if !child.namespace.is_empty() => format!(" in namespace {}", child.namespace),
+        _ => String::new(),
+    };
+    let often = duration(deed.mode);
+    let result = format!("{}/{}{place} {what} {often}, ahead of any drift", child.kind, child.name);
     account.tell(&parent.full_name(), &format!("{result}, by {parent}"))?;
     account.keep(Change::of(&parent, &edited).that_means(&result));
     Ok(())

@@ -39,6 +39,26 @@ fn an_entry_names_the_child_the_generation_and_who() {
 }
 
 #[test]
+fn an_entry_on_a_parent_without_a_namespace_names_that_of_the_child() {
+    let mut parent = garden(&json!({}));
+    parent.id.namespace.clear();
+    approving().apply(&mut parent, &drift(&json!({})), noon()).unwrap();
+    assert_eq!(on(&parent, APPROVALS)[0]["namespace"], "park");
+}
+
+#[test]
+fn what_a_policy_denies_is_approved_exactly_and_by_somebody_else() {
+    let denied =
+        json!({"spec": {"deniedBy": "ClusterApprovalPolicy/a rules[0]", "request": {"user": "carol"}}});
+    let (done, parent) = approve(&approving(), &json!({}), &denied).unwrap();
+    assert_eq!(on(&parent, APPROVALS)[0]["diff"], "d1ff");
+    assert!(done.notes.iter().any(|note| note.contains("ClusterApprovalPolicy/a rules[0]")), "{done:?}");
+    let own = Approving { by: "carol".into(), ..approving() };
+    let why = approve(&own, &json!({}), &denied).unwrap_err();
+    assert!(why.contains("is approved by somebody else"), "{why}");
+}
+
+#[test]
 fn an_exact_approval_is_for_this_change() {
     let deed = Approving { exact: true, mode: ApprovalMode::Generation, ..approving() };
     let (_, parent) = approve(&deed, &json!({}), &json!({})).unwrap();

@@ -7,7 +7,11 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
-use kausality_api::{annotation, text::plain, trace::Trace};
+use kausality_api::{
+    annotation::{self, Suffix},
+    text::plain,
+    trace::Trace,
+};
 use kausality_sandbox::User;
 use kube::{
     Api,
@@ -74,8 +78,8 @@ impl<'a> Teller<'a> {
         self.until("a roll-out", async || {
             let deployment = self.api("admin", "Deployment").get(name).await?;
             let (spec, status) = (&deployment.data["spec"], &deployment.data["status"]);
-            let settled =
-                deployment.metadata.annotations.unwrap_or_default().contains_key(annotation::SETTLED);
+            let key = Suffix::of_object(&serde_json::to_value(&deployment)?).key(annotation::SETTLED);
+            let settled = deployment.metadata.annotations.unwrap_or_default().contains_key(&key);
             let arrived = ["replicas", "updatedReplicas", "availableReplicas"]
                 .iter()
                 .all(|count| status[*count] == spec["replicas"]);
@@ -116,7 +120,8 @@ impl<'a> Teller<'a> {
 
     pub(super) async fn show_trace(&self, kind: &str, name: &str) -> Result<()> {
         let object = self.api("admin", kind).get(name).await?;
-        let trace = object.metadata.annotations.unwrap_or_default().remove(annotation::TRACE);
+        let key = Suffix::of_object(&serde_json::to_value(&object)?).key(annotation::TRACE);
+        let trace = object.metadata.annotations.unwrap_or_default().remove(&key);
         let trace = Trace::decode(&trace.context("there is no trace")?)?;
         for (depth, hop) in trace.hops().iter().enumerate() {
             let approved = hop.approval.as_ref().map(|approval| {

@@ -2,7 +2,6 @@
 
 use kausality_cluster::{Kind, Kinds};
 use kausality_fields::{
-    Redaction,
     attribution::Claims,
     delegation::Delegation,
     fight::Fights,
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::settle;
 use crate::{
-    live::{Failure, Force, Server, Types},
+    live::{Failure, Force, Secrets, Server, Types},
     manifests::Manifest,
     target,
 };
@@ -25,7 +24,7 @@ pub(super) struct Judge {
     /// Of objects that name none.
     pub(super) namespace: String,
     pub(super) delegations: Vec<Delegation>,
-    pub(super) redaction: Redaction,
+    pub(super) secrets: Secrets,
     pub(super) server: Server,
 }
 
@@ -165,7 +164,7 @@ impl Judge {
             status,
             delegations: &self.delegations,
             fights,
-            redaction: &self.redaction,
+            redaction: &self.secrets.redaction(&place.kind.resource),
         };
         let mut report =
             subject.judge().map_err(|fault| format!("the manifest does not fit its kind: {fault}"))?;

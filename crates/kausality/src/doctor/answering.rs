@@ -5,8 +5,12 @@
 
 use std::time::Duration;
 
-use kausality_api::{API_VERSION, annotation::TRACE, selector::Labels};
-use kausality_cluster::registration::is_of_decisions;
+use kausality_api::{
+    API_VERSION,
+    annotation::{Suffix, TRACE},
+    selector::Labels,
+};
+use kausality_cluster::registration::{is_of_decisions, is_of_inputs};
 use serde_json::{Value, json};
 
 use super::{
@@ -60,8 +64,9 @@ const SAMPLES: [(&str, &str, &str); 6] = [
 
 /// Something that the API server has to ask the webhook about. `namespaces` are those of the cluster, with their labels.
 pub(super) fn plan(mutating: &Seen, validating: &Seen, namespaces: &[(String, Labels)]) -> Option<Probe> {
-    // Those of decisions about drifts answer with nothing that could be seen.
-    let telling = || entries(mutating).iter().filter(|entry| !is_of_decisions(text(entry, "/name")));
+    // Those of decisions about drifts and of inputs answer with nothing that could be seen.
+    let is_silent = |name: &str| is_of_decisions(name) || is_of_inputs(name);
+    let telling = || entries(mutating).iter().filter(|entry| !is_silent(text(entry, "/name")));
     let writes =
         SAMPLES.iter().find_map(|sample| telling().find_map(|entry| write(entry, *sample, namespaces)));
     writes.or_else(|| {
@@ -188,7 +193,11 @@ pub(super) fn judge(
     let what = &probe.what;
     let asked = format!("it answered {what} in {} ms", took.as_millis());
     match (answer, probe.sign) {
-        (Ok(object), Sign::Trace) if !text(object, &pointer(TRACE)).is_empty() => Verdict::Fine(asked),
+        (Ok(object), Sign::Trace)
+            if !text(object, &pointer(&Suffix::of_object(object).key(TRACE))).is_empty() =>
+        {
+            Verdict::Fine(asked)
+        }
         (Ok(_), _) => {
             findings.fail(
                 format!("the API server did {what} without the webhook, which did not answer{behind}"),

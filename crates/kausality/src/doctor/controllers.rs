@@ -5,7 +5,7 @@
 //! it leaves traces there: it makes those service accounts as it starts, and Kausality writes down who reconciles what.
 
 use kausality_api::{
-    annotation::CONTROLLERS,
+    annotation::{CONTROLLERS, Suffix},
     identity::{Hashes, UserHash},
 };
 use serde_json::Value;
@@ -32,7 +32,9 @@ pub(super) fn judge(account: &Seen, deployments: &Seen<Vec<Value>>) -> Verdict {
         controller of the parent, and is taken for drift or for its work when it is neither";
     let together = UserHash::of(TOGETHER, "");
     let recorded = |object: &&Value| {
-        let pointer = format!("/metadata/annotations/{}", CONTROLLERS.replace('/', "~1"));
+        let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+        let key = Suffix::of("apps", "Deployment", namespace, name).key(CONTROLLERS);
+        let pointer = format!("/metadata/annotations/{}", key.replace('/', "~1"));
         Hashes::decode(text(object, &pointer)).contains(together)
     };
     let seen: Vec<&Value> = deployments.found().into_iter().flatten().filter(recorded).collect();
@@ -70,7 +72,7 @@ mod tests {
             let hashes: Vec<String> =
                 controllers.iter().map(|user| UserHash::of(user, "").to_string()).collect();
             json!({"metadata": {"namespace": "shop", "name": "web",
-                "annotations": {"kausality.io/controllers": hashes.join(",")}}})
+                "annotations": {Suffix::of("apps", "Deployment", "shop", "web").key(CONTROLLERS): hashes.join(",")}}})
         };
         let own = "system:serviceaccount:kube-system:deployment-controller";
         let (there, hidden) = (Seen::Found(json!({})), Seen::Hidden("no".to_owned()));

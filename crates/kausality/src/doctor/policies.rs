@@ -45,7 +45,7 @@ fn examine(namespace: &str, policy: &Value, is_local: bool, findings: &mut Findi
     match serde_json::from_value::<Kausality>(policy.clone()) {
         Err(error) => findings.fail(format!("policy {name} cannot be understood: {error}"), &edit),
         Ok(read) => {
-            if let Some(fault) = read.fault() {
+            if let Some(fault) = kausality_core::policy::fault(&read) {
                 findings.fail(format!("policy {name} cannot be understood: {fault}"), &edit);
             }
         }

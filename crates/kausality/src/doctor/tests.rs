@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kausality_api::crd;
+use kausality_api::{annotation::Suffix, crd};
 use serde_json::json;
 
 use super::{
@@ -70,7 +70,8 @@ fn installed() -> Facts {
     let mutating = Seen::Found(json!({"webhooks": [entry]}));
     let labels = [(NAMESPACE_NAME.to_owned(), "default".to_owned())].into();
     let probe = answering::plan(&mutating, &Seen::Absent, &[("default".to_owned(), labels)]).unwrap();
-    let traced = json!({"metadata": {"annotations": {"kausality.io/trace": "[{}]"}}});
+    let traced =
+        json!({"metadata": {"annotations": {Suffix::of("", "", "", "").key("kausality.io/trace"): "[{}]"}}});
     let lease = json!({"spec": {"holderIdentity": "kausality-controller-5d9-x", "leaseDurationSeconds": 15,
         "renewTime": "2026-01-24T10:29:59.000000Z"}});
     Facts {

@@ -73,6 +73,7 @@ pub(crate) fn style(state: DriftState) -> Style {
     let colour = match state {
         DriftState::Blocked => AnsiColor::Red,
         DriftState::Rejected => AnsiColor::Magenta,
+        DriftState::Denied => AnsiColor::Cyan,
         DriftState::Passed => AnsiColor::Yellow,
         DriftState::Resolved => AnsiColor::Green,
     };

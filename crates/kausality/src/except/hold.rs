@@ -1,14 +1,17 @@
 //! Rules held against drifts of the ledger, as far as that can be told.
 
 use jiff::Timestamp;
-use kausality_api::{drift::DriftSpec, exception::RuleCause};
+use kausality_api::drift::DriftSpec;
 use kausality_core::{
     Review,
     exceptions::{Exceptions, Held, Match, Need, Ruled, Supposed},
 };
 
 use super::known::Known;
-use crate::ledger::request::{objects, review};
+use crate::ledger::{
+    request::{objects, review},
+    rules::cause,
+};
 
 /// Whether a rule matches a drift.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ fn held(rules: &Exceptions, drift: &DriftSpec, known: &Known, now: Timestamp) ->
         review: &review,
         parent: known.parent(drift).ok(),
         namespace: known.labels(&drift.child.namespace).ok(),
-        cause: RuleCause::Drift,
+        cause: cause(drift),
         now,
     })
 }

@@ -27,6 +27,12 @@ pub(super) struct Wish<'a> {
 impl Wish<'_> {
     /// The narrowest rule for a drift, as far as nobody wishes otherwise.
     pub(super) fn rule(&self, drift: &DriftSpec) -> Result<PolicyRule, String> {
+        if let Some(rule) = &drift.denied_by {
+            return Err(format!(
+                "it is denied by {rule}, and no other rule lifts that: name the user in exceptSubjects of that rule, or \
+                 approve it"
+            ));
+        }
         let user = &drift.request.user;
         if user.is_empty() || user.contains('*') {
             return Err("no rule can name who caused it".to_owned());

@@ -107,6 +107,31 @@ pub(crate) async fn until_gone(objects: &Objects, manifests: &[Value], patience:
     Ok(())
 }
 
+/// How long something must have been away to stay away.
+const AWAY: Duration = Duration::from_secs(2);
+
+/// Deletes these until nobody puts them back any more.
+pub(crate) async fn until_away(objects: &Objects, manifests: &[Value], patience: Duration) -> Result<()> {
+    let since = Instant::now();
+    let mut away = Instant::now();
+    while away.elapsed() < AWAY {
+        for manifest in manifests {
+            if objects.delete(manifest).await? {
+                away = Instant::now();
+            }
+            if since.elapsed() > patience {
+                bail!(
+                    "{} is put back again and again. Find out who does: kubectl get {} -o yaml --show-managed-fields",
+                    name(manifest),
+                    name(manifest)
+                );
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -48,6 +48,8 @@ pub(crate) enum StateArgument {
     Blocked,
     /// Denied, since somebody rejected it
     Rejected,
+    /// Not a drift: denied by a policy, for want of an approval
+    Denied,
     /// Let pass with a warning
     Passed,
     /// Over
@@ -59,6 +61,7 @@ impl From<StateArgument> for DriftState {
         match state {
             StateArgument::Blocked => Self::Blocked,
             StateArgument::Rejected => Self::Rejected,
+            StateArgument::Denied => Self::Denied,
             StateArgument::Passed => Self::Passed,
             StateArgument::Resolved => Self::Resolved,
         }

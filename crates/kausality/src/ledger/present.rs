@@ -45,7 +45,9 @@ impl ParentView {
         };
         match &drift.spec.parent.uid {
             Some(uid) if *uid != summary.uid => Self::Gone,
-            _ if summary.intent.to_string() != drift.spec.parent_intent => Self::Changed(summary.into()),
+            _ if kausality_core::ledger::parent_changed(&drift.spec, &summary) => {
+                Self::Changed(summary.into())
+            }
             _ => Self::Same(summary.into()),
         }
     }

@@ -46,10 +46,12 @@ pub(crate) fn then(drift: &Drift) -> Vec<DriftStep> {
 pub(crate) fn verdict(drift: &Drift) -> String {
     match drift.status.state {
         DriftState::Blocked => "deny: nothing let it pass".to_owned(),
-        DriftState::Rejected if drift.status.is_denied_by_rule() => {
-            "deny: a rule of a policy forbids it".to_owned()
-        }
+        DriftState::Rejected if drift.is_barred() => "deny: a rule of a policy forbids it".to_owned(),
         DriftState::Rejected => "deny: it was rejected".to_owned(),
+        DriftState::Denied => {
+            let rule = drift.spec.denied_by.as_deref().unwrap_or("a rule");
+            format!("deny: denied by policy ({rule}), and nobody else has approved it")
+        }
         DriftState::Passed => "warn: it passed in log mode".to_owned(),
         DriftState::Resolved => {
             let resolution = drift.status.resolution.as_ref();
@@ -65,9 +67,10 @@ fn outcome(drift: &Drift) -> DriftStep {
     let (rule, finding) = match state {
         DriftState::Blocked => (Rule::Mode, "enforce: what nothing lets pass is denied"),
         DriftState::Passed => (Rule::Mode, "log: it passed with a warning"),
-        DriftState::Rejected if drift.status.is_denied_by_rule() => {
+        DriftState::Rejected if drift.is_barred() => {
             (Rule::Policy, "a rule denied it, as rules do in every mode")
         }
+        DriftState::Denied => (Rule::Policy, "denied by policy, and nobody else has approved it"),
         DriftState::Rejected => (Rule::Rejection, "somebody rejected it, which denies in every mode"),
         DriftState::Resolved => (Rule::Mode, "not recorded"),
     };
@@ -100,8 +103,11 @@ fn why_drift(drift: &Drift) -> Vec<DriftStep> {
         format!("{} last asked for something, at {at}, and nobody since", shorten(&hop.user, 100))
     });
     let intent = format!("its intent is unchanged ({})", spec.parent_intent);
-    let actor = format!("the parent's controller: {}", spec.request.user);
-    let cause = "Drift: a controller changes a child, and nobody asked for it";
+    let (actor, cause) = match spec.denied_by {
+        None => ("the parent's controller", "Drift: a controller changes a child, and nobody asked for it"),
+        Some(_) => ("not the parent's controller", "Origin: not a drift"),
+    };
+    let actor = format!("{actor}: {}", spec.request.user);
     vec![
         step(Rule::Class, format!("{} {what} {kind} {name}", spec.request.operation), []),
         step(Rule::Parent, parent.to_string(), []),

@@ -144,7 +144,7 @@ impl Rules {
         now: Timestamp,
     ) -> Supposed<'a> {
         let namespace = self.labels.get(&drift.child.namespace);
-        Supposed { review, parent, namespace, cause: RuleCause::Drift, now }
+        Supposed { review, parent, namespace, cause: cause(drift), now }
     }
 
     /// Why there may be rules that are not seen, a line each.
@@ -212,6 +212,14 @@ impl Rules {
             lines.push("the ledger has digests for values: what rules say of values may be wrong".to_owned());
         }
         found(Rule::Policy, finding, lines.into_iter().chain(notes()))
+    }
+}
+
+/// What rules call the cause of an entry's change.
+pub(crate) fn cause(drift: &DriftSpec) -> RuleCause {
+    match drift.denied_by {
+        Some(_) => RuleCause::Origin,
+        None => RuleCause::Drift,
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     refusal::{self, Refused},
 };
 use crate::{
-    live::{Failure, Force, KindType, Server, Types},
+    live::{Failure, Force, KindType, Secrets, Server, Types},
     manifests::Manifest,
     target,
 };
@@ -42,7 +42,7 @@ pub(super) struct Oracle {
     /// The namespace of objects that name none.
     pub(super) namespace: String,
     pub(super) force: Taking,
-    pub(super) redaction: Redaction,
+    pub(super) secrets: Secrets,
 }
 
 /// How an object is reached, and what it should be.
@@ -51,6 +51,7 @@ struct Aim<'a> {
     name: &'a str,
     manifest: Value,
     found: Option<KindType>,
+    redaction: Redaction,
 }
 
 impl Aim<'_> {
@@ -128,7 +129,9 @@ impl Oracle {
         kind.resource.version.clone_from(&gvk.version);
         let url = target::api(&self.server.client, &kind, &object.namespace).resource_url().to_owned();
         let found = self.types.of(&self.server, &kind, gvk).await;
-        Aim { url, name: &object.name, manifest: placed(&manifest.object, &object.namespace), found }
+        let redaction = self.secrets.redaction(&kind.resource);
+        let manifest = placed(&manifest.object, &object.namespace);
+        Aim { url, name: &object.name, manifest, found, redaction }
     }
 
     /// Compares what is with what would be.
@@ -226,7 +229,7 @@ impl Oracle {
     }
 
     fn changes(&self, aim: &Aim<'_>, live: Option<&Value>, answers: &[Value]) -> Result<Found, Problem> {
-        let safe = |object: &Value| redact(object, &self.redaction);
+        let safe = |object: &Value| self.safe(aim, object);
         let live = live.map(safe);
         let answers: Vec<Value> = answers.iter().map(safe).collect();
         let [first, others @ ..] = answers.as_slice() else {
@@ -234,6 +237,11 @@ impl Oracle {
         };
         let found = changes::between(aim.of(), live.as_ref(), first, others, Timestamp::now());
         found.map_err(|error| Problem::new(Why::Failed, error.to_string()))
+    }
+
+    /// An object without secrets.
+    fn safe(&self, aim: &Aim<'_>, object: &Value) -> Value {
+        redact(object, &aim.redaction.with_passwords(aim.of(), [object]))
     }
 
     /// Marks what others hold.
@@ -244,7 +252,7 @@ impl Oracle {
         aim: &Aim<'_>,
         live: &Value,
     ) {
-        let (live, wanted) = (redact(live, &self.redaction), redact(&aim.manifest, &self.redaction));
+        let (live, wanted) = (self.safe(aim, live), self.safe(aim, &aim.manifest));
         let at = |object| aim.of().and_then(|of| places::of(of, object).ok()).unwrap_or_default();
         let (live, wanted) = (at(&live), at(&wanted));
         let known: BTreeMap<Path, usize> =
@@ -280,8 +288,8 @@ impl Oracle {
             Some(mask) => mask.status(status),
             None => status,
         };
-        let live = live.map(|live| redact(live, &self.redaction));
-        let manifest = redact(&aim.manifest, &self.redaction);
+        let live = live.map(|live| self.safe(aim, live));
+        let manifest = self.safe(aim, &aim.manifest);
         let manager = &self.server.manager;
         let refused = Refused { live: live.as_ref(), manifest: &manifest, of: aim.of(), manager };
         Planned::refused(object.clone(), refusal::explain(&status, refused))
@@ -295,7 +303,7 @@ impl Oracle {
     }
 
     fn in_new_namespace(&self, object: &Name, aim: &Aim<'_>) -> Planned {
-        let manifest = redact(&aim.manifest, &self.redaction);
+        let manifest = self.safe(aim, &aim.manifest);
         let mut planned = self.declared(object.clone(), aim.of(), &manifest);
         planned.notes.push(format!(
             "its namespace {} is created by this plan: what the server adds is known after apply",

@@ -14,17 +14,26 @@ use kausality_api::{
     text::plain,
 };
 use kausality_core::{cause::Cause, exceptions::Compiled};
+use serde::Serialize;
 
 use crate::{
     output::{self, count},
-    replay::{Fed, Flow, Recording, engine::Judged, policies},
+    replay::{
+        Fed, Flow, Recording,
+        engine::Judged,
+        policies::{self, Loaded},
+    },
 };
 
 mod group;
+mod inputs;
 
 use group::{Group, Key};
 
 /// Suggest a policy that would have let the approved drifts of a recording pass, and as little else as can be.
+///
+/// With --inputs, suggest which other objects to declare as inputs instead: those that somebody changed shortly before a
+/// drift, by the narrowest relation that explains it.
 ///
 /// Every rule names a kind, an object, a user, an operation and, of updates, fields; only generated names are suggested by
 /// their beginning. The recording is then replayed with the policy, and the first lines say what came of that.
@@ -40,6 +49,10 @@ pub(super) struct Suggest {
     /// Suggest an ApprovalPolicy in this namespace, as far as such a policy may speak of the drifts
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+
+    /// Suggest inputs of Kausality policies: what else controllers act on. Needs an audit log, which tells the time
+    #[arg(long, conflicts_with_all = ["all_drifts", "namespace"])]
+    inputs: bool,
 
     /// What the policy is called
     #[arg(long, value_name = "NAME", default_value = "suggested")]
@@ -89,6 +102,9 @@ impl Suggest {
     pub(super) fn run(&self) -> Result<ExitCode> {
         if self.recording.has_stdin() {
             bail!("give the recording as a file: it is read twice");
+        }
+        if self.inputs {
+            return self.suggest_inputs();
         }
         let drifts = self.gather()?;
         if drifts.taken == 0 {
@@ -169,7 +185,7 @@ impl Suggest {
             rules.push(compiled(&policy)?);
         }
         let mut proof = Proof::default();
-        self.recording.replay_with(rules, |_, _, fed| {
+        self.recording.replay_with(Loaded { exceptions: rules, ..Loaded::default() }, |_, _, fed| {
             if let Fed::Judged(judged) = fed
                 && let Some(decision) = judged.decision()
                 && judged.cause() == Some(Cause::Drift)
@@ -225,7 +241,7 @@ impl Suggest {
         }
     }
 
-    fn print(&self, policies: &[ApprovalPolicy], notes: &[String]) -> Result<()> {
+    fn print(&self, policies: &[impl Serialize], notes: &[String]) -> Result<()> {
         let mut out = io::BufWriter::new(io::stdout().lock());
         match self.output {
             Output::Yaml => {

@@ -58,3 +58,12 @@ fn force_reaches_what_is_over() {
     assert_eq!(rejecting().needs(), Needs::Open);
     assert_eq!(Rejecting { force: true, ..rejecting() }.needs(), Needs::Current);
 }
+
+#[test]
+fn an_entry_on_a_parent_without_a_namespace_names_that_of_the_child() {
+    let mut parent = garden(&json!({}));
+    parent.id.namespace.clear();
+    rejecting().apply(&mut parent, &drift(&json!({})), noon()).unwrap();
+    let list: Value = serde_json::from_str(parent.annotation(REJECTIONS).unwrap()).unwrap();
+    assert_eq!(list[0]["namespace"], "park");
+}

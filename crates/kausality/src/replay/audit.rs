@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
+    around::Around,
     engine::{Engine, Judged, Outcome, Source},
     world::{Key, Stored},
 };
@@ -184,6 +185,8 @@ impl Teller<'_> {
     fn update(&mut self, response: &RawValue) -> Result<Told, BadEvent> {
         let object = Object::parse(response.get())?;
         match self.engine.stored_text(&Key::of(&object)) {
+            // The log has the order of the answers. One that comes late has changed nothing: it shows an older object.
+            Some(before) if is_older(&object, &Object::parse(&before)?) => Ok(self.unjudged(LATE.to_owned())),
             Some(before) => self.review(Some(&before), Some(response)),
             None => {
                 self.engine.sight(response.get())?;
@@ -197,7 +200,10 @@ impl Teller<'_> {
         let shows_object = object.kind != "Status";
         let remains = shows_object && is_dying(&object, response);
         let key = if shows_object { Some(Key::of(&object)) } else { self.key() };
-        let known = key.and_then(|key| self.engine.stored_text(&key).map(|text| (key, text)));
+        // Of two deletions at a time, the one that is answered last shows the object as the other left it.
+        let is_second = shows_object && self.engine.world().is_departed(&object.metadata.uid);
+        let shown = || is_second.then(|| response.get().to_owned());
+        let known = key.and_then(|key| self.engine.stored_text(&key).or_else(shown).map(|text| (key, text)));
         let Some((key, before)) = known else {
             // Shown as it was, if it went at once.
             if remains {
@@ -286,6 +292,7 @@ impl Teller<'_> {
             group => format!("{group}/{}", target.api_version),
         };
         Told::Request(Box::new(Judged {
+            around: Around::default(),
             uid: self.event.audit_id.clone(),
             operation: self.operation,
             api_version,
@@ -296,6 +303,7 @@ impl Teller<'_> {
             generate_name: String::new(),
             user: self.event.user().username.clone(),
             at: None,
+            parent: None,
             fields: Vec::new(),
             outcome: Outcome::Unjudged(why),
         }))
@@ -319,6 +327,16 @@ fn is_dying(object: &Object<'_>, text: &RawValue) -> bool {
         .map_or(0, |shown| shown.metadata.deletion_grace_period_seconds.unwrap_or_default());
     object.metadata.is_deleting() && (!object.metadata.finalizers.is_empty() || grace > 0)
 }
+
+/// Whether an object is an earlier version of another. Events stand in the order of answers, so that what was written, or
+/// found to be as asked for, may follow a later write.
+fn is_older(object: &Object<'_>, than: &Object<'_>) -> bool {
+    let version = |object: &Object<'_>| object.metadata.resource_version.parse::<u64>().ok();
+    object.metadata.uid == than.metadata.uid
+        && version(object).zip(version(than)).is_some_and(|(object, than)| object < than)
+}
+
+const LATE: &str = "a later write of the object stands before it in the recording";
 
 const UNKNOWN_BEFORE: &str = "what the object was before is not in the recording";
 
@@ -346,5 +364,34 @@ impl Engine {
             "" => self.world_mut().forget_all(&key.group, &key.kind, &key.namespace),
             _ => self.world_mut().forget(key),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kausality_core::Settings;
+
+    use super::*;
+
+    #[test]
+    fn a_write_without_effect_that_was_answered_late_is_no_revert() {
+        let mut engine = Engine::new(Settings::default());
+        let mut is_judged = |verb: &str, code: u16, version: &str, size: u8| {
+            let text = json!({
+                "level": "RequestResponse", "stage": "ResponseComplete", "verb": verb,
+                "user": { "username": "alice" }, "responseStatus": { "code": code },
+                "objectRef": { "resource": "pools", "apiGroup": "example.com", "apiVersion": "v1", "name": "a" },
+                "responseObject": {
+                    "apiVersion": "example.com/v1", "kind": "Pool", "spec": { "size": size },
+                    "metadata": { "name": "a", "uid": "1", "resourceVersion": version },
+                },
+            });
+            let Told::Request(judged) = event(&mut engine, &text.to_string()).unwrap() else { return false };
+            matches!(judged.outcome, Outcome::Decided(_))
+        };
+        assert!(is_judged("create", 201, "9", 1));
+        assert!(is_judged("patch", 200, "10", 2));
+        assert!(!is_judged("patch", 200, "9", 1), "it shows the object as it was created");
+        assert!(is_judged("patch", 200, "11", 3));
     }
 }

@@ -1,12 +1,15 @@
 //! Decides recorded requests one after the other, in the world that they themselves show.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 use kausality_api::annotation::{APPROVALS, EXCEPTED};
 use kausality_api::approval::{Approval, Entries};
+use kausality_api::identity::UserHash;
+use kausality_api::policy::Input;
+use kausality_api::status::UnjudgedKind;
 use kausality_core::{
-    Decision, Known, KnownParent, Review, Settings, annotations_bump_generation,
+    Activity, Decision, Known, KnownParent, Review, Settings, Summary, annotations_bump_generation,
     authority::Authority,
     cause::Cause,
     class::Class,
@@ -14,6 +17,7 @@ use kausality_core::{
     decision::Effect,
     exceptions::changed_fields,
     gate::Resolution,
+    inputs::Changed,
     intent, is_bound_to_conflict, questions,
     review::{BadReview, Object, Operation, Request},
     summary::{ObjectId, group},
@@ -23,6 +27,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
+    around::{self, Around, Changes},
     overlay::{self, Overlay, Values},
     world::{Key, Stored, World},
 };
@@ -33,6 +38,12 @@ pub struct Engine {
     settings: Settings,
     world: World,
     clock: Option<Timestamp>,
+    /// Whether the recording tells when things happened.
+    timed: bool,
+    /// What controllers have been seen to do, by the uid of the parent.
+    below: HashMap<String, Activity>,
+    /// What somebody asked for lately.
+    changes: Changes,
 }
 
 /// A request, and what became of it.
@@ -60,6 +71,10 @@ pub struct Judged {
     pub at: Option<Timestamp>,
     /// What changes, of a drift.
     pub fields: Vec<Path>,
+    /// The kind of its parent, and whether the parent's status tells how far its controller has got.
+    pub parent: Option<(UnjudgedKind, bool)>,
+    /// What else changed before it.
+    pub around: Around,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -104,7 +119,7 @@ impl Engine {
     /// An engine that knows nothing yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { world: World::new(settings.policies.clone()), settings, ..Self::default() }
     }
 
     pub(super) fn world(&self) -> &World {
@@ -125,20 +140,69 @@ impl Engine {
         self.advance_clock(&review.request, source);
         let before = self.prepare(&mut review.request, &texts, source);
 
-        let known = self.know(&review.request);
-        let decision = decide(&review, &known.facts(&self.settings));
+        let mut known = self.know(&review.request);
+        let mut decision = decide(&review, &known.facts(&self.settings));
+        let mut candidates = Vec::new();
+        if decision.may_follow_input() {
+            candidates = self.look_around(&review.request, &mut known, &decision);
+            if known.input.is_some() || !known.hints.is_empty() {
+                decision = decide(&review, &known.facts(&self.settings));
+            }
+        }
+        if let Some(change) = self.clock.and_then(|at| Changed::of(&review.request, &decision, at)) {
+            self.changes.note(&self.settings.policies, change);
+        }
+        if let (true, KnownParent::Found { summary, .. }) = (decision.carries_out, &known.parent)
+            && !review.request.is_dry_run()
+            && !is_bound_to_conflict(&review.request)
+        {
+            let user = UserHash::of(&review.request.user_info.username, &review.request.user_info.uid);
+            let activity = self.below.entry(summary.uid.clone()).or_default();
+            activity.note(user, known.now);
+            activity.act_on(known.input.as_ref());
+        }
         if !review.request.is_dry_run() && !is_bound_to_conflict(&review.request) {
             self.go_on(&review.request, &texts, &before, &decision, source);
         }
         let fields = match decision.cause {
-            Some(Cause::Drift) => changed_fields(&review, &self.settings.salt),
+            Some(Cause::Drift) => changed_fields(&review, &self.settings),
             _ => Vec::new(),
         };
-        Ok(Judged { fields, ..self.judged(&review.request, decision) })
+        let parent = match &known.parent {
+            KnownParent::Found { summary, resource } => {
+                let kind = UnjudgedKind {
+                    api_group: summary.id.group().to_owned(),
+                    kind: summary.id.kind.clone(),
+                    resource: resource.to_string(),
+                    last_seen: known.now,
+                };
+                Some((kind, summary.status.has_evidence()))
+            }
+            _ => None,
+        };
+        let input = known.input.filter(|_| decision.cause != Some(Cause::Drift));
+        let input = input.map(|input| {
+            let group = input.object.group();
+            (group.to_owned(), self.world.resource_of(group, &input.object.kind).to_string())
+        });
+        let around = Around { parent: around::parent(&known.parent), input, candidates };
+        Ok(Judged { fields, parent, around, ..self.judged(&review.request, decision) })
+    }
+
+    /// Finds out what else changed, and how what came before a drift could be declared as inputs of the parent.
+    fn look_around(&self, request: &Request<'_>, known: &mut Known, decision: &Decision) -> Vec<Vec<Input>> {
+        let KnownParent::Found { summary, .. } = &known.parent else { return Vec::new() };
+        if !self.timed {
+            return Vec::new();
+        }
+        let mut parent = Summary::clone(summary);
+        parent.whole = self.world.get(&key_of(&summary.id)).and_then(Stored::whole);
+        self.changes.look_around(request, &parent, &self.settings.policies, known, decision)
     }
 
     /// The time of a request is not in it: the newest write that it shows comes closest.
     fn advance_clock(&mut self, request: &Request<'_>, source: Source) {
+        self.timed = matches!(source, Source::Audit(Some(_)));
         let shown = match source {
             Source::Audit(at) => at,
             Source::Webhook => [&request.object, &request.old_object]
@@ -181,7 +245,7 @@ impl Engine {
     pub fn know(&mut self, request: &Request<'_>) -> Known {
         let asked = questions(request, &self.settings);
         let scaled = asked.scaled.as_ref().map(|target| {
-            let stored = self.scaled_key(request).and_then(|key| self.world.get(&key)?.summary());
+            let stored = self.scaled_key(request).and_then(|key| self.world.summary(&key));
             let stored = stored.map(|mut summary| {
                 if self.settings.exceptions.asks_for_child()
                     && let Some(object) = self.world.get(&key_of(&summary.id))
@@ -205,8 +269,19 @@ impl Engine {
         {
             Arc::make_mut(summary).whole = stored.whole();
         }
+        let below = |uid: &str| self.below.get(uid).cloned().unwrap_or_default();
+        let stored = request.old_object.as_ref();
+        let below_parent = match &parent {
+            KnownParent::Found { summary, .. } => below(&summary.uid),
+            _ => Activity::default(),
+        };
         Known {
             now: self.clock.unwrap_or(Timestamp::UNIX_EPOCH),
+            timed: self.timed,
+            input: below_parent.input.clone(),
+            below_parent,
+            below: stored.map(|stored| below(&stored.metadata.uid)).unwrap_or_default(),
+            hints: Vec::new(),
             parent,
             scaled,
             namespace: asked.namespace.as_deref().and_then(|name| self.world.namespace(name)),
@@ -310,7 +385,7 @@ impl Engine {
             }
             Effect::ConsumeOnce { parent, approval, .. } => {
                 let key = key_of(parent);
-                let parent = self.world.get(&key).and_then(Stored::summary);
+                let parent = self.world.summary(&key);
                 let text = parent.and_then(|parent| parent.annotation(APPROVALS).map(ToOwned::to_owned));
                 let left = text.as_deref().and_then(|text| without(text, approval));
                 self.world.rewrite(&key, APPROVALS, text.as_deref(), left.as_deref());
@@ -318,8 +393,11 @@ impl Engine {
             Effect::RecordScale { object, annotations, .. } => {
                 self.world.annotate(&key_of(object), annotations);
             }
-            // What a status update shows went into its patch.
-            Effect::RecordStatus { .. } | Effect::Report(_) => {}
+            // What a status update shows went into its patch, too; what a child's request shows of its parent did not.
+            Effect::RecordStatus { object, annotations, .. } => {
+                self.world.annotate(&key_of(object), annotations);
+            }
+            Effect::Report(_) => {}
         }
     }
 
@@ -327,7 +405,7 @@ impl Engine {
         // A `scale` is about the object behind it.
         let scaled = self.scaled_key(request).filter(|_| request.sub_resource == "scale");
         let shown = request.old_object.as_ref().or(request.object.as_ref());
-        let stored = scaled.as_ref().and_then(|key| self.world.get(key)?.summary());
+        let stored = scaled.as_ref().and_then(|key| self.world.summary(key));
         let api_version = match stored {
             Some(summary) => summary.id.api_version.clone(),
             None => shown.map(|object| object.api_version.to_string()).unwrap_or_default(),
@@ -354,8 +432,10 @@ impl Engine {
             subresource: request.sub_resource.to_string(),
             generate_name,
             user: request.user().to_owned(),
+            around: Around::default(),
             at: self.clock,
             fields: Vec::new(),
+            parent: None,
             outcome,
         }
     }

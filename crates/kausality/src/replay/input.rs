@@ -1,4 +1,4 @@
-//! Finds the JSON documents in a recording: one a line, printed over several lines, or in a list.
+//! Finds the JSON documents in a recording, packed or not: one a line, printed over several lines, or in a list.
 
 use std::{
     fs::File,
@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use flate2::read::MultiGzDecoder;
 
 /// The largest document that is read. The API server itself takes no more than a few megabytes.
 const MAX_DOCUMENT: usize = 64 << 20;
@@ -61,6 +62,8 @@ impl Input {
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
+            // How much it unpacks to is not known before.
+            Self::File(path) if is_gzip(path).unwrap_or_default() => None,
             Self::File(path) => path.metadata().ok().map(|metadata| metadata.len()),
         }
     }
@@ -73,11 +76,24 @@ impl Input {
         let reader: Box<dyn Read> = match self {
             Self::Stdin => Box::new(io::stdin()),
             Self::File(path) => {
-                Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+                let context = || format!("cannot open {}", path.display());
+                let file = File::open(path).with_context(context)?;
+                if is_gzip(path).with_context(context)? {
+                    Box::new(MultiGzDecoder::new(file))
+                } else {
+                    Box::new(file)
+                }
             }
         };
         Ok(Documents::new(Box::new(BufReader::with_capacity(1 << 16, reader))))
     }
+}
+
+/// Whether a file is packed, as log rotation leaves it.
+fn is_gzip(path: &Path) -> io::Result<bool> {
+    let mut magic = Vec::new();
+    File::open(path)?.take(2).read_to_end(&mut magic)?;
+    Ok(magic == [0x1f, 0x8b])
 }
 
 fn folder(path: &Path) -> Result<Vec<PathBuf>> {
@@ -85,13 +101,22 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let file = entry?.path();
-        let known = file.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+        let unpacked = if file.extension().is_some_and(|it| it == "gz") {
+            file.with_extension("")
+        } else {
+            file.clone()
+        };
+        let known = unpacked.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
         if known && file.is_file() {
             files.push(file);
         }
     }
     if files.is_empty() {
-        bail!("{} holds no recording (files ending in .{})", path.display(), ENDINGS.join(", ."));
+        bail!(
+            "{} holds no recording (files ending in .{}, or in one of these and .gz)",
+            path.display(),
+            ENDINGS.join(", .")
+        );
     }
     files.sort();
     Ok(files)

@@ -99,7 +99,7 @@ fn take(file: &Path, documents: Vec<Value>, loaded: &mut Loaded) -> Result<usize
             "Kausality" => {
                 let context = context(file, &document);
                 let policy: Kausality = serde_json::from_value(document).context(context.clone())?;
-                if let Some(fault) = policy.fault() {
+                if let Some(fault) = kausality_core::policy::fault(&policy) {
                     bail!("{context}: {fault}");
                 }
                 loaded.policies.push(policy);

@@ -1,7 +1,7 @@
 //! What a replay came to.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     io::{self, Write},
 };
@@ -46,6 +46,12 @@ pub struct Summary {
     pub by_rule: BTreeMap<RuleName, u64>,
     /// Changes and drifts by user.
     pub by_user: BTreeMap<String, (u64, u64)>,
+    /// Kinds of parents whose children were changed although nothing tells whether that is drift.
+    #[serde(skip)]
+    silent: BTreeSet<String>,
+    /// Kinds of parents of which some status tells how far their controller has got.
+    #[serde(skip)]
+    telling: BTreeSet<String>,
 }
 
 /// Names a rule by what it is and does. The tenth of a policy comes after the ninth.
@@ -110,9 +116,23 @@ impl Summary {
         let kind = entry(&mut self.by_kind, &plain(&judged.kind));
         *kind.entry(judged.cause().map_or("-", Cause::as_str)).or_default() += 1;
         *kind.entry(judged.verdict()).or_default() += 1;
+        if let Some((parent, has_evidence)) = &judged.parent {
+            let kind = plain(&parent.to_string()).into_owned();
+            if *has_evidence {
+                self.telling.insert(kind);
+            } else if judged.decision().is_some_and(|decision| decision.unjudged) {
+                self.silent.insert(kind);
+            }
+        }
         let (changes, drifts) = entry(&mut self.by_user, &plain(&judged.user));
         *changes += 1;
         *drifts += u64::from(drift);
+    }
+
+    /// Kinds of parents that cannot be judged: no status of any of them shows when its controller is done.
+    #[must_use]
+    pub fn cannot_be_judged(&self) -> Vec<&str> {
+        self.silent.difference(&self.telling).map(String::as_str).collect()
     }
 
     /// Prints it for people.
@@ -133,6 +153,14 @@ impl Summary {
         writeln!(out, ".")?;
         if self.skipped > 0 {
             writeln!(out, "{} audit events were of reads, early stages or failed requests.", self.skipped)?;
+        }
+        let kinds = self.cannot_be_judged();
+        if !kinds.is_empty() {
+            writeln!(
+                out,
+                "Cannot be judged without settle: quiet (or status.settled) in a policy: {}.",
+                kinds.join(", ")
+            )?;
         }
         if *changes == 0 {
             return Ok(());

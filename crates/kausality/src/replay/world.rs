@@ -11,7 +11,9 @@ use std::{
 use kausality_api::annotation::MODE;
 use kausality_core::{
     KnownParent, Namespace, Summary,
+    policy::Policies,
     review::{Object, Text},
+    status::Rules,
     summary,
 };
 use serde_json::value::RawValue;
@@ -112,8 +114,8 @@ impl Stored {
         self.summary = OnceCell::new();
     }
 
-    /// What its children's decisions see.
-    pub(crate) fn summary(&self) -> Option<Arc<Summary>> {
+    /// What its children's decisions see, its status read by these rules. They are the same throughout.
+    fn summary(&self, rules: impl FnOnce() -> Rules) -> Option<Arc<Summary>> {
         let summary = self.summary.get_or_init(|| {
             let mut object = Object::parse(&self.text).ok()?;
             object.metadata.generation = self.generation;
@@ -124,6 +126,7 @@ impl Stored {
                 object.metadata.uid = Text::from(uid.as_str());
             }
             self.overlay.dress(&mut object.metadata.annotations);
+            object.read_by(rules());
             let status = self.status.as_deref().or(object.status);
             Some(Arc::new(Summary::with_status(&object, status)))
         });
@@ -186,9 +189,26 @@ pub(crate) struct World {
     unnamed: VecDeque<(Key, Overlay)>,
     kinds: HashMap<(String, String), String>,
     resources: HashMap<(String, String), Arc<str>>,
+    policies: Policies,
 }
 
 impl World {
+    /// A world without objects, under these policies.
+    pub(crate) fn new(policies: Policies) -> Self {
+        Self { policies, ..Self::default() }
+    }
+
+    /// What the children of an object are decided by.
+    pub(crate) fn summary(&self, key: &Key) -> Option<Arc<Summary>> {
+        let stored = self.objects.get(key)?;
+        stored.summary(|| self.policies.status_rules(&key.group, &self.resource_of(&key.group, &key.kind)))
+    }
+
+    /// The resource that a kind is; empty until a request has shown it.
+    pub(crate) fn resource_of(&self, group: &str, kind: &str) -> Arc<str> {
+        self.resources.get(&(group.to_owned(), kind.to_owned())).cloned().unwrap_or_default()
+    }
+
     /// Learns which resource a kind is.
     pub(crate) fn learn_kind(&mut self, group: &str, kind: &str, resource: &str) {
         let by_kind = (group.to_owned(), kind.to_owned());
@@ -299,6 +319,11 @@ impl World {
         }
     }
 
+    /// Whether the object with this uid has gone away.
+    pub(crate) fn is_departed(&self, uid: &str) -> bool {
+        self.departed_uids.contains(uid)
+    }
+
     /// Lets go of an object whose state is not known any more.
     pub(crate) fn forget(&mut self, key: &Key) {
         self.objects.remove(key);
@@ -315,6 +340,7 @@ impl World {
     pub(crate) fn parent(&mut self, owner: &summary::Owner, namespace: &str) -> KnownParent {
         let group = summary::group(&owner.api_version);
         let mut other = false;
+        let namespace = owner.namespace.as_deref().unwrap_or(namespace);
         for namespace in [namespace, ""] {
             let key = Key {
                 group: group.to_owned(),
@@ -324,19 +350,18 @@ impl World {
             };
             let Some(stored) = self.objects.get_mut(&key) else { continue };
             match &stored.uid {
-                Some(uid) if *uid != owner.uid => {
+                Some(uid) if *uid != owner.uid && !owner.uid.is_empty() => {
                     other = true;
                     continue;
                 }
-                Some(_) => {}
-                None => {
+                None if !owner.uid.is_empty() => {
                     stored.uid = Some(owner.uid.clone());
                     stored.summary = OnceCell::new();
                 }
+                _ => {}
             }
-            if let Some(summary) = stored.summary() {
-                let resource = self.resources.get(&(key.group, key.kind)).cloned().unwrap_or_default();
-                return KnownParent::Found { summary, resource };
+            if let Some(summary) = self.summary(&key) {
+                return KnownParent::Found { summary, resource: self.resource_of(&key.group, &key.kind) };
             }
         }
         if other || self.departed_uids.contains(&owner.uid) {

@@ -93,3 +93,17 @@ fn what_has_passed_is_decided_for_the_next_time() {
     let (_, commands) = text.split_once("What you can do\n").unwrap();
     insta::assert_snapshot!("passed", commands);
 }
+
+#[test]
+fn what_a_policy_denies_to_others_is_no_drift_and_can_be_approved() {
+    let changes = json!({
+        "spec": {"deniedBy": "ClusterApprovalPolicy/beds rules[0] (ask first)", "request": {"user": "carol"}},
+        "status": {"state": "Denied", "explanation": [
+            {"rule": "actor", "finding": "Other"},
+            {"rule": "cause", "finding": "Origin"},
+            {"rule": "policy", "finding": "denied by ClusterApprovalPolicy/beds rules[0] (ask first)", "decided": true},
+            {"rule": "approval", "finding": "none on the parent"},
+        ]},
+    });
+    insta::assert_snapshot!("denied-by-policy", shown(&changes, ParentView::Same(garden(&json!({})).into())));
+}

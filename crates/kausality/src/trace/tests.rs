@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn node(name: &str, trace: &str, children: Vec<Node>) -> Node {
-    let metadata = json!({"name": name, "namespace": "park", "uid": name, "annotations": {TRACE: trace}});
+    let key = Suffix::of("garden.io", "Bed", "park", name).key(TRACE);
+    let metadata = json!({"name": name, "namespace": "park", "uid": name, "annotations": {key: trace}});
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     Node { children: Some(children), ..Node::new("garden.io/v1", "Bed", &metadata) }
 }

@@ -59,8 +59,20 @@ fn entries_about_one_child_of_a_parent_go() {
         name: "south-1".into(),
     };
     let mut parent = garden(&json!({APPROVALS: approvals.to_string()}));
-    assert_eq!(take_back(&mut parent, Some(&child(Some("garden.io")))), 1);
-    assert_eq!(take_back(&mut parent, Some(&child(None))), 1);
-    assert_eq!(take_back(&mut parent, Some(&child(None))), 0);
+    assert_eq!(take_back(&mut parent, Some(&child(Some("garden.io"))), None), 1);
+    assert_eq!(take_back(&mut parent, Some(&child(None)), None), 1);
+    assert_eq!(take_back(&mut parent, Some(&child(None)), None), 0);
     assert_eq!(parent.annotation(APPROVALS).unwrap(), json!([approval("south-2")]).to_string());
+}
+
+#[test]
+fn entries_that_are_bound_to_other_namespaces_stay() {
+    let mut bound = approval("south-1");
+    bound["namespace"] = json!("park");
+    let mut other = bound.clone();
+    other["namespace"] = json!("yard");
+    let mut parent = garden(&json!({APPROVALS: json!([bound, other, approval("south-1")]).to_string()}));
+    let child = NamedObject { kind: "Bed".into(), group: None, name: "south-1".into() };
+    assert_eq!(take_back(&mut parent, Some(&child), Some("park")), 2, "and what is bound to none");
+    assert_eq!(parent.annotation(APPROVALS).unwrap(), json!([other]).to_string());
 }

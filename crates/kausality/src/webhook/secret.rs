@@ -43,6 +43,11 @@ impl fmt::Display for SecretName {
 }
 
 impl SecretName {
+    /// The namespace, which is Kausality's own.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// Has handshakes show what is in the Secret, for ever. What cannot be used leaves the one before it in use.
     pub(super) async fn follow(self, client: Client, certificates: Certificates) {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));

@@ -1,12 +1,15 @@
 use std::path::Path;
 
-use super::super::pin::Pins;
+use super::super::recipe;
 use super::*;
+
+fn repository(assets: Option<&Path>) -> Recipe {
+    recipe(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), assets).unwrap()
+}
 
 #[track_caller]
 fn check(reason: &Reason, assets: Option<&Path>, required: bool, expected: &[&str]) {
-    let pins = Pins::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../control-plane")).unwrap();
-    let message = absent(reason, "1.26.0", &Recipe::new(assets, &pins), required);
+    let message = absent(reason, &repository(assets), required);
     for words in expected {
         assert!(message.contains(words), "{message}\nlacks: {words}");
     }
@@ -30,8 +33,7 @@ fn without_go_it_says_what_to_install_and_what_is_skipped() {
 
 #[test]
 fn where_it_is_required_nothing_is_called_skipped() {
-    let pins = Pins::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../control-plane")).unwrap();
-    let message = absent(&Reason::Missing, "1.26.0", &Recipe::new(None, &pins), true);
+    let message = absent(&Reason::Missing, &repository(None), true);
     assert!(message.contains("REQUIRE_CONTROL_PLANE is set: this is an error."), "{message}");
     assert!(!message.contains("SKIPPED"), "{message}");
 }

@@ -51,6 +51,7 @@ fn drift(name: &str, user: &str, minute: i64, paths: &[&str]) -> Drift {
         old_object: None,
         new_object: None,
         summary: DriftSummary::default(),
+        denied_by: None,
     };
     let status = DriftStatus {
         state: DriftState::Blocked,

@@ -1,4 +1,5 @@
-use serde_json::{Value, json};
+use kausality_api::annotation::Suffix;
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
@@ -35,6 +36,10 @@ impl Default for Write {
 impl Write {
     fn decide(&self, authorization: Authorization, authority: Authority) -> (Decision, Value) {
         let object = |annotations: &Value, value: i64| {
+            let suffix = Suffix::of("example.com", "Box", "shop", "b");
+            let annotations: Map<String, Value> = (annotations.as_object().unwrap().iter())
+                .map(|(key, value)| (suffix.key(key), value.clone()))
+                .collect();
             let owner = json!([{"apiVersion": "example.com/v1", "kind": "Shelf", "name": "s", "uid": "s-1",
                 "controller": true}]);
             json!({"apiVersion": "example.com/v1", "kind": "Box", "spec": {"value": value},
@@ -57,7 +62,8 @@ impl Write {
         let now = "2026-01-24T10:30:00Z".parse().unwrap();
         let decision = decisions(&review, &Facts { authority, ..Facts::new(now, &settings) });
         let mut annotations = self.sent.clone();
-        for (key, value) in &decision.patch.annotations {
+        // Who wrote what is looked at elsewhere.
+        for (key, value) in decision.patch.annotations.iter().filter(|(key, _)| *key != WRITERS) {
             match value {
                 Some(value) => annotations[key] = value.clone().into(),
                 None => drop(annotations.as_object_mut().unwrap().remove(key)),
@@ -115,18 +121,21 @@ fn nothing_else_is_looked_at() {
     assert!(own.rbac(Authority::Refused).0.patch.is_empty());
 }
 
-/// Who is known to reconcile the object goes on, without what it decides: so in an object that has an owner, whose
-/// annotations are often copied, and in a status.
+/// What the controller of the object writes stays, since it means nothing; what may be a copy goes, and so does what is
+/// written by way of the status.
 #[test]
-fn what_controllers_write_is_left_out() {
+fn what_controllers_write_harms_nobody() {
     let known = json!({CONTROLLERS: UserHash::of(SOMEBODY, "").to_string()});
     let mut approved = approval("dave");
     approved[CONTROLLERS] = known[CONTROLLERS].clone();
-    let recorded = Write { stored: known.clone(), sent: approved, ..Write::default() };
+    let recorded = Write { stored: known, sent: approved.clone(), ..Write::default() };
+    let (decision, annotations) = recorded.rbac(Authority::Refused);
+    assert_eq!((&decision.verdict, annotations), (&Verdict::Allow, approved));
+
     let owned = Write { owned: true, sent: approval("dave"), ..Write::default() };
     let created = Write { operation: "CREATE", owned: true, sent: approval("dave"), ..Write::default() };
     let status = Write { part: "status", sent: approval("dave"), ..Write::default() };
-    for (write, left) in [(recorded, known), (owned, json!({})), (created, json!({})), (status, json!({}))] {
+    for (write, left) in [(owned, json!({})), (created, json!({})), (status, json!({}))] {
         let (decision, annotations) = write.rbac(Authority::Refused);
         assert_eq!((&decision.verdict, annotations), (&Verdict::Warn, left));
         assert!(decision.warnings[0].contains("kausality.io/approvals"), "{:?}", decision.warnings);
@@ -138,7 +147,7 @@ fn what_controllers_write_is_left_out() {
 /// Who says that another is the controller has no drift any more.
 #[test]
 fn what_is_decided_by_is_kausalitys_alone() {
-    for key in GUARDED {
+    for key in GUARDED.into_iter().filter(|key| *key != WRITERS) {
         for (stored, sent) in [(json!({}), json!({key: "x"})), (json!({key: "y"}), json!({}))] {
             let write = Write { stored: stored.clone(), sent, ..Write::default() };
             assert_eq!(write.decide(Authorization::None, Authority::Unasked).1, stored, "{key}");

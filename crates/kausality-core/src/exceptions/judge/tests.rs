@@ -163,7 +163,8 @@ fn fields_are_named_as_rules_understand_them() {
         "size": 2, "parts": [{"name": "a", "image": "x"}, {"name": "b"}], "a.b/c": {"d e": 1}, "list": [1, 2],
     }));
     let review = Review::parse(text.as_bytes()).unwrap();
-    let fields: Vec<String> = changed_fields(&review, b"").iter().map(ToString::to_string).collect();
+    let fields: Vec<String> =
+        changed_fields(&review, &crate::Settings::default()).iter().map(ToString::to_string).collect();
     assert!(fields.len() >= 4, "{fields:?}");
     let ruled = |fields: &[String]| {
         let all = exceptions(&json!([rule(&json!({"match": {"fields": fields}}))]));

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use kausality_api::annotation::Suffix;
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,7 +15,7 @@ fn rules(mode: &str, kinds: &[&str]) -> Exceptions {
 }
 
 fn parent(record: Option<&str>) -> Summary {
-    let annotations = record.map(|record| json!({EXCEPTED: record})).unwrap_or_default();
+    let annotations = record.map(|record| json!({Suffix::of("", "Top", "", "top").key(EXCEPTED): record}));
     let object = json!({"apiVersion": "v1", "kind": "Top", "metadata": {"name": "top", "generation": 3, "annotations": annotations}});
     let text = object.to_string();
     Summary::of(&Object::parse(&text).unwrap())

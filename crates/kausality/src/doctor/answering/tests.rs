@@ -55,7 +55,7 @@ fn something_is_tried_that_the_webhook_is_asked_about() {
 
 #[test]
 fn an_answer_shows_whether_the_webhook_was_there() {
-    let traced = json!({"metadata": {"annotations": {"kausality.io/trace": "[]"}}});
+    let traced = json!({"metadata": {"annotations": {Suffix::of("", "", "", "").key(TRACE): "[]"}}});
     let status = |message: &str| Err(Refusal::Status { code: 422, message: message.to_owned() });
     let write =
         plan(&registered("", "configmaps", &json!({})), &Seen::Absent, &namespaces(&["default"])).unwrap();

@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use kausality_api::{annotation::EXCEPTED, approval::ApprovalMode};
+use kausality_api::{
+    annotation::{EXCEPTED, Suffix},
+    approval::ApprovalMode,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -54,7 +57,7 @@ fn of_several_drifts_each_must_be_matched() {
 fn parents_are_asked_as_they_are_now() {
     let one = bed("south-1", "roses", "thistles");
     let parent = |used: &str| {
-        let annotations = json!({EXCEPTED: used});
+        let annotations = json!({Suffix::of("", "Garden", "", "").key(EXCEPTED): used});
         let parent = json!({"kind": "Garden", "metadata": {"uid": "uid-south", "annotations": annotations},
             "spec": {"flowers": "roses"}});
         Known::these(&one.drift.spec, parent, [].into())

@@ -1,0 +1,161 @@
+//! Changes of inputs: what people changed beside the parents themselves.
+//!
+//! Those that were reviewed here are remembered; replicas tell each other of them (`share`), and where kinds are watched they show
+//! on objects, by their traces. All are asked only where a change would be drift otherwise.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use kausality_api::{identity::Hashes, policy::Input};
+use kausality_core::{
+    Decision, Known, KnownParent, Review, Settings, Summary,
+    cause::Cause,
+    class::Class,
+    inputs::{self, Changed, Recent},
+    review::{BadReview, Request},
+};
+
+use crate::cluster::Cluster;
+
+mod share;
+
+use share::Share;
+
+/// How many changes are remembered.
+const MAX_CHANGES: usize = 1024;
+
+/// The changes that were reviewed here.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Those of possible inputs, oldest first.
+    inputs: Mutex<VecDeque<Changed>>,
+    /// Those of anything, for hints.
+    recent: Mutex<Recent>,
+    /// Those of inputs, as replicas tell each other.
+    share: Share,
+}
+
+impl Changes {
+    /// Notes what a request changes, if it was allowed.
+    pub(crate) fn note(
+        &self,
+        request: &Request<'_>,
+        decision: &Decision,
+        settings: &Settings,
+        now: Timestamp,
+    ) {
+        let Some(change) = Changed::of(request, decision, now) else { return };
+        if inputs::matters(&settings.policies, &request.resource.group, &request.resource.resource) {
+            self.share.tell(&change);
+        }
+        self.keep(change, request, settings);
+    }
+
+    /// Notes what a request changes, where that is all that it is looked at for.
+    fn observe(&self, request: &Request<'_>, settings: &Settings, now: Timestamp) {
+        let Some(change) = Changed::observed(request, settings, now) else { return };
+        self.share.tell(&change);
+        self.keep(change, request, settings);
+    }
+
+    fn keep(&self, change: Changed, request: &Request<'_>, settings: &Settings) {
+        if inputs::is_input(&settings.policies, &request.resource.group, &request.resource.resource) {
+            let mut changes = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+            if changes.len() >= MAX_CHANGES {
+                changes.pop_front();
+            }
+            changes.push_back(change.clone());
+        }
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).note(change);
+    }
+
+    fn of_inputs(&self) -> Vec<Changed> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl Cluster {
+    /// Looks at a review of an object that controllers act on beside their parents. It is always allowed. With the decision
+    /// comes what `describe` says of the request.
+    ///
+    /// # Errors
+    /// If the bytes are no review.
+    pub fn observe<T>(
+        &self,
+        bytes: &[u8],
+        describe: impl FnOnce(&Request<'_>) -> T,
+    ) -> Result<(T, Decision), BadReview> {
+        let review = Review::parse(bytes)?;
+        let settings = self.settings();
+        self.changes.observe(&review.request, &settings, self.clock.now());
+        let class = Class::of(&review.request, &settings);
+        Ok((describe(&review.request), Decision::allow(class)))
+    }
+
+    /// Has all replicas know of changes of inputs, by way of a ConfigMap in Kausality's namespace, for ever.
+    pub async fn share_inputs(self: Arc<Self>, namespace: String) {
+        self.changes.share.keep(self.fresh.clone(), &namespace, || self.clock.now()).await;
+    }
+
+    /// Finds out what else changed: the last change of something that a parent's controller acts on, and what came shortly
+    /// before. Where the decision is drift without it, the parent may be read for the fields that inputs name.
+    pub(crate) async fn look_around(
+        &self,
+        request: &Request<'_>,
+        known: &mut Known,
+        decision: &Decision,
+        settings: &Settings,
+    ) {
+        let KnownParent::Found { summary, resource } = &known.parent else { return };
+        let declared = inputs::declared(&settings.policies, summary.id.group(), resource);
+        let is_drift = decision.cause == Some(Cause::Drift);
+        let mut parent = Summary::clone(summary);
+        if parent.whole.is_none()
+            && is_drift
+            && declared.iter().any(|input| input.field.is_some())
+            && let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await
+            && let Ok(Some(live)) = self.read(&kind, &summary.id.namespace, &summary.id.name, true).await
+        {
+            parent.whole.clone_from(&live.whole);
+        }
+        let mut controllers: Hashes = known.below_parent.users.clone();
+        parent.controllers().iter().for_each(|user| controllers.note(user, &Hashes::default()));
+        if !declared.is_empty() {
+            let changes = self.changes_of(&declared).await;
+            let input = inputs::last(&declared, &parent, &controllers, changes.iter());
+            known.input = input.or(known.input.take());
+        }
+        if !is_drift {
+            return;
+        }
+        let recent = self.changes.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
+    }
+
+    /// The changes of inputs that are known.
+    async fn changes_of(&self, declared: &[&Input]) -> Vec<Changed> {
+        let mut changes = self.changes.of_inputs();
+        changes.extend(self.changes.share.all().await);
+        for (group, resource) in named(declared) {
+            let Ok(kind) = self.kinds.of_resource(&group, &resource).await else { continue };
+            if let Some(index) = self.watched(&kind) {
+                changes.extend(index.all().iter().filter_map(|object| Changed::seen(object, &resource)));
+            }
+        }
+        changes
+    }
+}
+
+/// The groups and resources that inputs name.
+fn named(inputs: &[&Input]) -> Vec<(String, String)> {
+    let mut named = Vec::new();
+    for input in inputs {
+        for group in &input.api_groups {
+            named.extend(input.resources.iter().map(|resource| (group.clone(), resource.clone())));
+        }
+    }
+    named
+}

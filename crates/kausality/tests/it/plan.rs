@@ -1,0 +1,9 @@
+//! `kausality plan` on a real API server.
+
+pub(crate) mod stage;
+
+mod custom;
+mod managers;
+mod refusals;
+mod secrets;
+mod values;
