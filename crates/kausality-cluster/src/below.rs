@@ -8,15 +8,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use jiff::SignedDuration;
 use kausality_api::identity::UserHash;
 use kausality_core::{Activity, Decision, Known, KnownParent, is_bound_to_conflict, review::Request};
 
 /// How many parents are remembered.
 const MAX_PARENTS: usize = 10_000;
-
-/// For how long: longer than any quiet time.
-const MEMORY: SignedDuration = SignedDuration::from_hours(1);
 
 /// Activity by the uid of the parent.
 #[derive(Debug, Default)]
@@ -33,12 +29,11 @@ impl Below {
         let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
         let mut parents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if parents.len() >= MAX_PARENTS && !parents.contains_key(&summary.uid) {
-            let fresh =
-                |activity: &Activity| activity.last.is_some_and(|last| now.duration_since(last) < MEMORY);
-            parents.retain(|_, activity| fresh(activity));
-            if parents.len() >= MAX_PARENTS {
-                return;
-            }
+            // The older half, so that not every request looks at all of them.
+            let mut times: Vec<_> = parents.values().map(|activity| activity.last).collect();
+            let (_, middle, _) = times.select_nth_unstable(MAX_PARENTS / 2);
+            let middle = *middle;
+            parents.retain(|_, activity| activity.last > middle);
         }
         let activity = parents.entry(summary.uid.clone()).or_default();
         activity.note(user, now);

@@ -113,9 +113,11 @@ impl Cluster {
         let declared = inputs::declared(&settings.policies, summary.id.group(), resource);
         let is_drift = decision.cause == Some(Cause::Drift);
         let mut parent = Summary::clone(summary);
+        let changes =
+            if declared.is_empty() { Vec::new() } else { self.changes_of(&declared, is_drift).await };
         if parent.whole.is_none()
             && is_drift
-            && declared.iter().any(|input| input.field.is_some())
+            && inputs::depend_on_fields(&declared, &parent, &changes)
             && let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await
             && let Ok(Some(live)) = self.read(&kind, &summary.id.namespace, &summary.id.name, true).await
         {
@@ -123,11 +125,8 @@ impl Cluster {
         }
         let mut controllers: Hashes = known.below_parent.users.clone();
         parent.controllers().iter().for_each(|user| controllers.note(user, &Hashes::default()));
-        if !declared.is_empty() {
-            let changes = self.changes_of(&declared).await;
-            let input = inputs::last(&declared, &parent, &controllers, changes.iter());
-            known.input = input.or(known.input.take());
-        }
+        let input = inputs::last(&declared, &parent, &controllers, changes.iter());
+        known.input = input.or(known.input.take());
         if !is_drift {
             return;
         }
@@ -135,10 +134,13 @@ impl Cluster {
         known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
     }
 
-    /// The changes of inputs that are known.
-    async fn changes_of(&self, declared: &[&Input]) -> Vec<Changed> {
+    /// The changes of inputs that are known. What would be drift is worth asking for what other replicas have just seen.
+    async fn changes_of(&self, declared: &[&Input], is_drift: bool) -> Vec<Changed> {
+        if is_drift {
+            self.changes.share.refresh().await;
+        }
         let mut changes = self.changes.of_inputs();
-        changes.extend(self.changes.share.all().await);
+        changes.extend(self.changes.share.all());
         for (group, resource) in named(declared) {
             let Ok(kind) = self.kinds.of_resource(&group, &resource).await else { continue };
             if let Some(index) = self.watched(&kind) {

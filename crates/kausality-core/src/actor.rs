@@ -57,10 +57,10 @@ pub fn identify(
     // Where many are known to act, a manager that several share tells nothing, and whoever creates a child may be anybody.
     let many = parent.is_some_and(|parent| parent.controllers().is_full());
     let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
+        .or_else(|| if many { None } else { by_manager_of_owner(request, &mut evidence) })
         .or_else(|| if many { None } else { by_managers(request, parent, &mut evidence) })
         .or_else(|| if many { None } else { by_creation(creates, &mut evidence) })
         .or_else(|| by_updaters(user, updaters, &mut evidence))
-        .or_else(|| if many { None } else { by_manager_of_owner(request, &mut evidence) })
         .unwrap_or(Actor::Unknown);
     Identified { actor, evidence }
 }
@@ -123,8 +123,9 @@ fn by_creation(creates: bool, evidence: &mut Vec<String>) -> Option<Actor> {
     })
 }
 
-/// The field manager that made the parent the child's controller is the parent's controller. A person who uses the same tool
-/// as a script that acts for the parent is not.
+/// The field manager that made the parent the child's controller is the parent's controller, whatever else reports in the
+/// parent's status: Crossplane and Cluster API have a manager for each. A person who uses the same tool as a script that acts
+/// for the parent is not.
 fn by_manager_of_owner(request: &Request<'_>, evidence: &mut Vec<String>) -> Option<Actor> {
     let stored = &request.old_object.as_ref()?.metadata;
     let creators = managers::of_owner(stored, &stored.owner.as_ref()?.uid);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
     annotation::{
         self, APPROVALS, CONTROLLERS, EXCEPTED, FREEZE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS,
@@ -11,13 +11,14 @@ use kausality_api::{
     approval::{Approval, Entries, Entry, Rejection},
     identity::{Hashes, UserHash},
     phase,
+    trace::Trace,
 };
 
 use crate::{
     exceptions, managers, phase as lifecycle,
     review::{Annotations, Object, Request},
     settle::{self, Calm, Mark, Withdrawn},
-    status::{Reading, Standing},
+    status::{self, Reading, Standing},
 };
 
 /// Our annotations, as they shall be.
@@ -180,6 +181,23 @@ pub(crate) struct Observed {
     pub initialized: bool,
 }
 
+/// How often at most it is recorded that an object became steady again. Each record may be copied to children, or make a
+/// controller look again, and one that reports busy at each look would go on for ever.
+const AGAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+
+/// Whether a status without `observedGeneration` is about the present intent: it tells something else than the stored one, or
+/// its controller has acted on the intent. One that is written again as it was may be another loop's.
+fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, last_change: Option<Timestamp>) -> bool {
+    status::tells_else(stored.status, sent.status)
+        || last_change.is_some_and(|last| intent_written(stored).is_none_or(|written| last > written))
+}
+
+/// When the intent of an object was last changed, to the second, as its trace tells.
+fn intent_written(object: &Object<'_>) -> Option<Timestamp> {
+    let trace = object.metadata.annotations.get(TRACE).and_then(|text| Trace::decode(text).ok())?;
+    trace.hops().last().map(|hop| hop.timestamp)
+}
+
 /// What a status update is looked at with.
 pub(crate) struct Look {
     /// Whether its controller acts on other objects, too.
@@ -213,7 +231,9 @@ pub(crate) fn observe(
     let reading = stored.reading_with(sent.status);
     let generation = stored.metadata.generation;
     let observed = reading.observed_generation.or_else(|| {
-        if reporter.is_none() || matches!(reading.standing, Standing::Silent | Standing::Unclear) {
+        let tells = || tells_of_intent(stored, sent, look.calm.last_change);
+        if reporter.is_none() || matches!(reading.standing, Standing::Silent | Standing::Unclear) || !tells()
+        {
             return annotations.get(OBSERVED_GENERATION)?.parse().ok();
         }
         // The generation of the copy that the controller worked with.
@@ -223,11 +243,13 @@ pub(crate) fn observe(
     });
     let busy = settle::busy(generation, observed, &reading)
         .unwrap_or_else(|_| Some("nothing says which generation its controller has seen".to_owned()));
-    let hash = stored.intent.hash();
+    // Hashed only where there is a mark to compare or to set: most status updates of a rollout have neither.
+    let hash = || stored.intent.hash();
     let text = wanted.remove(SETTLED).unwrap_or_default();
-    let recorded = Mark::parse(&text).filter(|mark| mark.intent == hash);
-    let withdrawn = Withdrawn::parse(&text).filter(|mark| mark.intent == hash);
-    let new_mark = |since| Mark { withdrawn: withdrawn.map_or(0, |mark| mark.times), ..Mark::new(hash, since) };
+    let recorded = Mark::parse(&text).filter(|mark| mark.intent == hash());
+    let withdrawn = Withdrawn::parse(&text).filter(|mark| mark.intent == hash());
+    let new_mark =
+        |since| Mark { withdrawn: withdrawn.map_or(0, |mark| mark.times), ..Mark::new(hash(), since) };
     let was_steady = settle::is_steady(stored);
     let (mark, since) = match recorded {
         Some(mark) => {
@@ -237,7 +259,8 @@ pub(crate) fn observe(
                 true if busy.is_some() && was_steady => look.now.checked_sub(look.quiet).ok(),
                 _ => None,
             };
-            let again = if again > mark.since.max(mark.again) { again } else { mark.again };
+            let latest = mark.since.max(mark.again).and_then(|last| last.checked_add(AGAIN_INTERVAL).ok());
+            let again = if again > latest { again } else { mark.again };
             (Some(Mark { again, ..mark }), mark.since)
         }
         None if busy.is_none() => (Some(new_mark(look.now)), Some(look.now)),

@@ -25,15 +25,16 @@ use crate::{
     policy::Policies,
     relation,
     review::Request,
-    summary::{ObjectId, Summary},
+    summary::{ObjectId, Summary, is_custom},
     trace,
 };
 
 mod candidates;
 mod known;
 mod recent;
+mod references;
 
-use known::KNOWN;
+use known::{KNOWN, REFERENCED};
 pub use recent::{Hint, Recent};
 
 /// A change of an object that may be an input.
@@ -187,20 +188,27 @@ fn asks(user: &str) -> bool {
 /// Whether any controller that is known, or that a policy speaks of, acts on objects of a kind.
 #[must_use]
 pub fn is_input(policies: &Policies, group: &str, resource: &str) -> bool {
-    let names = |input: &Input| {
-        input.api_groups.iter().any(|it| it == group) && input.resources.iter().any(|it| it == resource)
-    };
-    KNOWN.iter().any(|known| names(&known.input)) || policies.all_inputs().any(names)
+    let names = |input: &Input| names(input, group, resource);
+    names(&REFERENCED) || KNOWN.iter().any(|known| names(&known.input)) || policies.all_inputs().any(names)
 }
 
 /// Whether the controllers of anything that policies name act on objects of a kind.
 #[must_use]
 pub fn matters(policies: &Policies, group: &str, resource: &str) -> bool {
-    let names = |input: &Input| {
-        input.api_groups.iter().any(|it| it == group) && input.resources.iter().any(|it| it == resource)
-    };
+    let names = |input: &Input| names(input, group, resource);
     let covered = |known: &known::Known| known.resources.iter().any(|it| policies.names(known.group, it));
-    policies.all_inputs().any(names) || KNOWN.iter().any(|known| names(&known.input) && covered(known))
+    policies.all_inputs().any(names)
+        || KNOWN.iter().any(|known| names(&known.input) && covered(known))
+        || names(&REFERENCED) && policies.groups().any(is_custom)
+}
+
+fn names(input: &Input, group: &str, resource: &str) -> bool {
+    input.api_groups.iter().any(|it| it == group) && input.resources.iter().any(|it| it == resource)
+}
+
+/// Whether the controllers of a kind are known or declared to act on particular others, and not only on what their objects name.
+pub(crate) fn acts_on_others(policies: &Policies, group: &str, resource: &str) -> bool {
+    declared(policies, group, resource).into_iter().any(|input| *input != *REFERENCED)
 }
 
 /// What the controllers of a kind act on.
@@ -213,7 +221,7 @@ pub fn declared<'a>(policies: &'a Policies, group: &str, resource: &str) -> Vec<
 /// What is known of the controllers of a kind, whatever policies say.
 pub fn known<'a>(group: &'a str, resource: &'a str) -> impl Iterator<Item = &'static Input> + use<'a> {
     let of = KNOWN.iter().filter(move |known| known.group == group && known.resources.contains(&resource));
-    of.map(|known| &known.input)
+    of.map(|known| &known.input).chain(is_custom(group).then(|| &*REFERENCED))
 }
 
 /// The last of these changes that opens a parent, by its inputs.
@@ -233,27 +241,49 @@ pub fn last<'a>(
     Some(InputChange { object: change.object.clone(), at: change.at, trace: change.trace.clone() })
 }
 
+/// Whether any of these changes may reach a parent by what is in its fields.
+#[must_use]
+pub fn depend_on_fields(inputs: &[&Input], parent: &Summary, changes: &[Changed]) -> bool {
+    let by_fields = |input: &&&Input| matches!(input.relation, Relation::Reference | Relation::Selector);
+    inputs
+        .iter()
+        .filter(by_fields)
+        .any(|input| changes.iter().any(|change| is_meant(input, change) && is_near(parent, change)))
+}
+
+/// Whether an input is about the kind of an object that is changed, and about changes of the sort.
+fn is_meant(input: &Input, change: &Changed) -> bool {
+    names(input, change.object.group(), &change.resource)
+        && (input.operations.is_empty() || input.operations.contains(&change.operation))
+}
+
+/// Whether both are in one namespace, if they have any.
+fn is_near(parent: &Summary, change: &Changed) -> bool {
+    parent.id.namespace.is_empty()
+        || change.object.namespace.is_empty()
+        || parent.id.namespace == change.object.namespace
+}
+
 /// Whether a change of an input reaches a parent.
 fn reaches(input: &Input, parent: &Summary, change: &Changed) -> bool {
-    let named = input.api_groups.iter().any(|group| group == change.object.group())
-        && input.resources.contains(&change.resource)
-        && (input.operations.is_empty() || input.operations.contains(&change.operation));
-    let same_namespace = parent.id.namespace.is_empty()
-        || change.object.namespace.is_empty()
-        || parent.id.namespace == change.object.namespace;
+    let same_namespace = is_near(parent, change);
     // Who changes a child asks for nothing from its parent, unless the parent names the child as an input.
     let is_child = change.owner.as_deref() == Some(&*parent.uid);
     let any = matches!(change.extent, Extent::Intent | Extent::Labels);
-    named
+    is_meant(input, change)
         && match input.relation {
             Relation::Cluster => any && !is_child,
             // What another object controls is its controller's, and asks for nothing from all others around it.
             Relation::Namespace => any && change.owner.is_none() && same_namespace,
             // Who goes by the name does not go by labels.
             Relation::Reference => {
-                change.extent == Extent::Intent
-                    && same_namespace
-                    && field(input, parent).iter().any(|value| **value == change.object.name)
+                let is_named = || match input.field {
+                    Some(_) => field(input, parent).iter().any(|value| **value == change.object.name),
+                    None => {
+                        parent.whole.as_deref().is_some_and(|whole| references::refers(whole, &change.object))
+                    }
+                };
+                change.extent == Extent::Intent && same_namespace && !is_child && is_named()
             }
             Relation::Selector => {
                 let selects = |value: &&Value| {

@@ -145,11 +145,7 @@ impl Policies {
 
     /// The fields of a kind that hold secrets, as any policy says that names it.
     #[must_use]
-    pub fn redacted<'a>(
-        &'a self,
-        group: &str,
-        resource: &str,
-    ) -> impl Iterator<Item = &'a Path> + use<'a> {
+    pub fn redacted<'a>(&'a self, group: &str, resource: &str) -> impl Iterator<Item = &'a Path> + use<'a> {
         let naming: Vec<usize> = match self.redacted.is_empty() {
             true => Vec::new(),
             false => {
@@ -168,6 +164,12 @@ impl Policies {
                 && !rule.excluded.iter().any(|it| it == resource)
         };
         rules.any(names)
+    }
+
+    /// The groups that policies name.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &str> {
+        let rules = self.all.iter().flat_map(|policy| &policy.spec.resources);
+        rules.flat_map(|rule| &rule.api_groups).map(String::as_str)
     }
 
     /// All that policies declare as inputs.

@@ -10,7 +10,7 @@ use crate::{
     managers,
     review::{Object, Request},
     status,
-    summary::{Summary, group},
+    summary::{Summary, group, is_custom},
 };
 
 /// Why a change of an object's intent is one of its own controller's; nothing, if it is not.
@@ -58,9 +58,7 @@ pub(crate) fn of_change(
 fn sends_first_status(stored: &Object<'_>, sent: &Object<'_>) -> bool {
     let has_status =
         |object: &Object<'_>| object.status.is_some_and(|raw| !matches!(raw.get(), "null" | "{}"));
-    let is_custom =
-        group(&stored.api_version).contains('.') && !group(&stored.api_version).ends_with(".k8s.io");
-    is_custom && has_status(sent) && !has_status(stored)
+    is_custom(group(&stored.api_version)) && has_status(sent) && !has_status(stored)
 }
 
 /// Who writes a status.
@@ -87,10 +85,12 @@ impl Reporter {
             // Nobody but their controllers writes the status of these, and some of it is only counters.
             return Self::Controller;
         }
-        if is_machine(request) {
+        let manager = managers::of_request(request);
+        // Pipelines promote and renew by the tools that people use.
+        let by_tool = manager.as_deref().is_some_and(managers::is_of_people);
+        if is_machine(request) && !by_tool {
             return if reports { Self::Controller } else { Self::Bystander };
         }
-        let manager = managers::of_request(request);
         let reporters = managers::of_status(&stored.metadata);
         let as_reporters_do = match &manager {
             Some(manager) if managers::is_of_people(manager) => false,

@@ -11,6 +11,7 @@ use crate::review::Object;
 
 mod builtin;
 mod conditions;
+mod counters;
 mod phases;
 mod rules;
 mod schedules;
@@ -67,8 +68,14 @@ const RULE_DOES_NOT_HOLD: &str = "its status does not show what the policy asks 
 pub fn read(object: &Object<'_>, status: Option<&RawValue>, rules: &Rules) -> Reading {
     let common: Common = status.map(parse).unwrap_or_default();
     let usual = builtin::standing(object, status, &common.conditions).unwrap_or_else(|| {
-        match common.conditions.standing() {
-            Standing::Silent => phases::standing(&common.phase, &common.state),
+        let conditions = common.conditions.standing();
+        let others = || phases::standing(&common).or_else(|| counters::standing(object, status));
+        match conditions {
+            Standing::Silent => others().unwrap_or(Standing::Silent),
+            // Cluster API begins every status by telling that an object is not paused.
+            Standing::Unclear if !common.conditions.tell_of_pause_alone() => {
+                phases::standing(&common).unwrap_or(Standing::Unclear)
+            }
             standing => standing,
         }
     });
@@ -110,11 +117,13 @@ pub fn tells_else(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
         phase: Option<&'a RawValue>,
         #[serde(borrow, default)]
         state: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        health: Option<&'a RawValue>,
     }
-    fn told(status: Option<&RawValue>) -> [Option<&str>; 4] {
+    fn told(status: Option<&RawValue>) -> [Option<&str>; 5] {
         let told: Told<'_> = status.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let Told { observed_generation, conditions, phase, state } = told;
-        [observed_generation, conditions, phase, state].map(|field| field.map(RawValue::get))
+        let Told { observed_generation, conditions, phase, state, health } = told;
+        [observed_generation, conditions, phase, state, health].map(|field| field.map(RawValue::get))
     }
     told(one) != told(other)
 }
@@ -132,7 +141,11 @@ struct Common {
     #[serde(default, deserialize_with = "lenient")]
     state: String,
     #[serde(default, deserialize_with = "lenient")]
+    health: String,
+    #[serde(default, deserialize_with = "lenient")]
     renewal_time: String,
+    #[serde(default, deserialize_with = "lenient")]
+    refresh_time: String,
 }
 
 /// A generation: a number, or a text that is one (Argo Rollouts).

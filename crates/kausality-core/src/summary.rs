@@ -56,6 +56,11 @@ impl ObjectId {
     }
 }
 
+/// Whether a group is of custom resources: those of Kubernetes itself have no dot, or end in `.k8s.io`.
+pub(crate) fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
 /// The API group of an apiVersion; empty for the core group.
 #[must_use]
 pub fn group(api_version: &str) -> &str {

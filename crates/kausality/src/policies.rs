@@ -14,11 +14,7 @@ use kausality_api::{
     status::KausalityStatus,
     text::{plain, shorten},
 };
-use kube::{
-    Api,
-    api::ListParams,
-    core::DynamicObject,
-};
+use kube::{Api, api::ListParams, core::DynamicObject};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -156,13 +156,17 @@ impl Share {
         }
     }
 
-    /// All changes that are known, as they are stored now. Only where something would be drift otherwise.
-    pub(crate) async fn all(&self) -> Vec<Changed> {
+    /// Reads what is stored now: the watch may lag behind.
+    pub(crate) async fn refresh(&self) {
         if let Some(api) = self.api.get()
             && let Ok(Ok(object)) = tokio::time::timeout(DEADLINE, api.get(NAME)).await
         {
             self.learn(&object);
         }
+    }
+
+    /// All changes that are known.
+    pub(crate) fn all(&self) -> Vec<Changed> {
         lock(&self.known).values().map(Changed::from).collect()
     }
 

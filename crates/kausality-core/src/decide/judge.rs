@@ -296,23 +296,28 @@ impl Draft {
             for hint in facts.hints {
                 self.saw(Rule::Hint, format!("shortly before: {}", hint.told(facts.now)));
             }
-            self.remember(parent, facts.now);
         }
+        self.remember(parent, facts.now);
     }
 
-    /// What shows for the first time that a parent is settled is recorded: it may say otherwise the next moment.
+    /// What shows for the first time that a parent is initialized or settled is recorded: it may say otherwise the next moment,
+    /// and nobody else may look at it.
     fn remember(&mut self, parent: &Summary, now: Timestamp) {
-        if self.decision.settled != Some(Settled::Steady) {
+        let mark = (self.decision.settled == Some(Settled::Steady))
+            .then(|| Mark::new(parent.intent, parent.status_written.unwrap_or(now)).to_string());
+        let is_new = self.decision.phase == Some(Phase::Initialized)
+            && !phase::is_marked(|key| parent.annotation(key));
+        let phase = is_new.then(|| INITIALIZED.to_owned());
+        if mark.is_none() && phase.is_none() {
             return;
         }
-        let mark = Mark::new(parent.intent, parent.status_written.unwrap_or(now));
-        let facts = [(SETTLED, mark.to_string()), (PHASE, INITIALIZED.to_owned())];
+        let facts = mark.map(|mark| (SETTLED, mark)).into_iter().chain(phase.map(|phase| (PHASE, phase)));
         self.decision.effects.push(Effect::RecordStatus {
             object: parent.id.clone(),
             uid: parent.uid.clone(),
             generation: parent.generation,
             status: parent.status.clone(),
-            annotations: facts.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect(),
+            annotations: facts.map(|(key, value)| (key.to_owned(), Some(value))).collect(),
         });
     }
 

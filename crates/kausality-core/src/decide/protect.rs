@@ -62,7 +62,7 @@ impl Draft {
         let controller = (reporter == Reporter::Controller).then_some(user);
         let (group, resource) = (&*request.resource.group, &*request.resource.resource);
         let look = Look {
-            acts_on_inputs: !inputs::declared(policies, group, resource).is_empty(),
+            acts_on_inputs: inputs::acts_on_others(policies, group, resource),
             quiet: facts.settling(group, resource).quiet,
             calm: Calm { now: facts.timed.then_some(facts.now), last_change: facts.below.last, input: None },
             now: facts.now,

@@ -108,6 +108,15 @@ pub(super) struct Known {
     pub input: Input,
 }
 
+/// Controllers of custom resources read the ConfigMaps that their objects name.
+pub(super) static REFERENCED: LazyLock<Input> = LazyLock::new(|| Input {
+    api_groups: vec![String::new()],
+    resources: vec!["configmaps".to_owned()],
+    relation: Reference,
+    field: None,
+    operations: Vec::new(),
+});
+
 pub(super) static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let known = |Row(group, resources, Acts(of, names, relation, field, operations))| Known {
         group,

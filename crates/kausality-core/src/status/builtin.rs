@@ -19,6 +19,9 @@ pub(super) fn standing(
         ("apps", "DaemonSet") => daemon_set,
         ("batch", "Job") => job,
         ("batch", "CronJob") => return Some(Standing::Never("a CronJob acts on a schedule")),
+        ("keda.sh", "ScaledJob") => {
+            return Some(Standing::Never("a ScaledJob acts on the length of a queue"));
+        }
         ("", "Pod") => pod,
         ("", "Service") => service,
         ("", "PersistentVolumeClaim") => claim,

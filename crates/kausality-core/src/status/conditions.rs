@@ -119,6 +119,11 @@ impl Conditions {
         }
     }
 
+    /// Whether nothing is told but whether the object is paused.
+    pub(super) fn tell_of_pause_alone(&self) -> bool {
+        self.0.iter().all(|condition| condition.name == "Paused")
+    }
+
     /// The generation that all of the conditions are about that a rule names, else those above; without them, any condition.
     pub(super) fn observed_generation(&self, rule: Option<&Rule>) -> Option<i64> {
         let rule = rule.filter(|rule| rule.has_conditions());

@@ -1,16 +1,33 @@
 //! Kinds whose controller acts again at a time that their status tells.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 
-use super::Common;
+use super::{Common, lenient, parse};
 use crate::{review::Object, summary};
 
 /// When the controller of an object acts again without being asked.
 pub(super) fn due(object: &Object<'_>, status: &Common) -> Option<Timestamp> {
     match (summary::group(&object.api_version), &*object.kind) {
         ("cert-manager.io", "Certificate") => status.renewal_time.parse().ok(),
+        ("external-secrets.io", "ExternalSecret" | "ClusterExternalSecret") => refresh(object, status),
         _ => None,
     }
+}
+
+/// When External Secrets reads a store again.
+fn refresh(object: &Object<'_>, status: &Common) -> Option<Timestamp> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Spec {
+        #[serde(deserialize_with = "lenient")]
+        refresh_interval: String,
+    }
+    let spec: Spec = object.intent.field("spec").map(parse)?;
+    let interval: SignedDuration = spec.refresh_interval.parse().ok()?;
+    let last: Timestamp = status.refresh_time.parse().ok()?;
+    // 0 stands for never.
+    last.checked_add(interval).ok().filter(|_| !interval.is_zero())
 }
 
 /// When an object is due to be changed by its parent's controller, as that has written on it: Argo Rollouts keeps the old

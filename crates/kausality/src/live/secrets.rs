@@ -1,7 +1,7 @@
 //! Which fields commands must not show.
 
 use kausality_api::{API_VERSION, GROUP, policy::Kausality};
-use kausality_core::Policies;
+use kausality_core::policy::Policies;
 use kausality_fields::Redaction;
 use kube::{
     Api, Client,
