@@ -18,7 +18,10 @@ use kausality_core::{
     review::{BadReview, Request},
 };
 
-use crate::cluster::Cluster;
+use crate::{
+    cluster::{Cluster, Freshness},
+    index::Sight,
+};
 
 mod share;
 
@@ -127,11 +130,38 @@ impl Cluster {
         parent.controllers().iter().for_each(|user| controllers.note(user, &Hashes::default()));
         let input = inputs::last(&declared, &parent, &controllers, changes.iter());
         known.input = input.or(known.input.take());
+        if !known.input.as_ref().is_some_and(|input| inputs::opens(input, &parent))
+            && let Some((owner, resource)) = self.owner_of(&parent, is_drift).await
+        {
+            let activity = (&self.below.of(&owner.uid), known.below_parent.last);
+            let above = inputs::from_above(settings, &parent, (&owner, &resource), activity, known.now);
+            known.input = above.or(known.input.take());
+        }
         if !is_drift {
             return;
         }
         let recent = self.changes.recent.lock().unwrap_or_else(PoisonError::into_inner);
         known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
+    }
+
+    /// The owner of a parent and the plural name of its kind, if it is watched; else read, if it `must` be known.
+    async fn owner_of(&self, parent: &Summary, must: bool) -> Option<(Arc<Summary>, Arc<str>)> {
+        let owner = parent.owner.as_ref()?;
+        let kind = self.kinds.of_kind(&owner.api_version, &owner.kind).await.ok()?;
+        let namespace = owner.namespace.as_deref().unwrap_or(&parent.id.namespace);
+        let namespace = if kind.namespaced { namespace } else { "" };
+        let seen = self.watched(&kind).map(|index| index.look(namespace, &owner.name, &owner.uid));
+        match seen {
+            Some(Sight::Here(summary)) => {
+                Some((self.pending.over(summary), kind.resource.plural.as_str().into()))
+            }
+            Some(Sight::Departed) => None,
+            _ if must => match self.parent(owner, namespace, Freshness::Cached).await {
+                KnownParent::Found { summary, resource } => Some((summary, resource)),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The changes of inputs that are known. What would be drift is worth asking for what other replicas have just seen.

@@ -56,11 +56,24 @@ pub fn identify(
     let mut evidence = Vec::new();
     // Where many are known to act, a manager that several share tells nothing, and whoever creates a child may be anybody.
     let many = parent.is_some_and(|parent| parent.controllers().is_full());
+    let by_others = |evidence: &mut Vec<String>| {
+        let reports = by_managers(request, parent, evidence);
+        let by_tool =
+            || managers::of_request(request).is_some_and(|manager| managers::is_of_people(&manager));
+        if reports == Some(Actor::Controller) || reports.is_some() && by_tool() {
+            return reports;
+        }
+        // A manager that does not report may still be the controller's: Crossplane and Cluster API have one for each purpose.
+        by_creation(creates, evidence)
+            .or_else(|| by_updaters(user, updaters, evidence))
+            .or_else(|| by_manager_of_owner(request, evidence))
+            .or_else(|| {
+                evidence.extend(reports.map(|_| "nothing else tells that it is the controller's".to_owned()));
+                reports
+            })
+    };
     let actor = by_recorded_controllers(user, parent, updaters, &mut evidence)
-        .or_else(|| if many { None } else { by_manager_of_owner(request, &mut evidence) })
-        .or_else(|| if many { None } else { by_managers(request, parent, &mut evidence) })
-        .or_else(|| if many { None } else { by_creation(creates, &mut evidence) })
-        .or_else(|| by_updaters(user, updaters, &mut evidence))
+        .or_else(|| if many { by_updaters(user, updaters, &mut evidence) } else { by_others(&mut evidence) })
         .unwrap_or(Actor::Unknown);
     Identified { actor, evidence }
 }
@@ -123,9 +136,8 @@ fn by_creation(creates: bool, evidence: &mut Vec<String>) -> Option<Actor> {
     })
 }
 
-/// The field manager that made the parent the child's controller is the parent's controller, whatever else reports in the
-/// parent's status: Crossplane and Cluster API have a manager for each. A person who uses the same tool as a script that acts
-/// for the parent is not.
+/// The field manager that made the parent the child's controller is the parent's controller. A person who uses the same tool
+/// as a script that acts for the parent is not.
 fn by_manager_of_owner(request: &Request<'_>, evidence: &mut Vec<String>) -> Option<Actor> {
     let stored = &request.old_object.as_ref()?.metadata;
     let creators = managers::of_owner(stored, &stored.owner.as_ref()?.uid);

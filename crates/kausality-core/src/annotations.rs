@@ -15,10 +15,10 @@ use kausality_api::{
 };
 
 use crate::{
-    exceptions, managers, phase as lifecycle,
+    exceptions, managers, phase as lifecycle, reconciler,
     review::{Annotations, Object, Request},
     settle::{self, Calm, Mark, Withdrawn},
-    status::{self, Reading, Standing},
+    status::{Reading, Standing},
 };
 
 /// Our annotations, as they shall be.
@@ -188,7 +188,7 @@ const AGAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// Whether a status without `observedGeneration` is about the present intent: it tells something else than the stored one, or
 /// its controller has acted on the intent. One that is written again as it was may be another loop's.
 fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, last_change: Option<Timestamp>) -> bool {
-    status::tells_else(stored.status, sent.status)
+    reconciler::tells_else(stored, sent)
         || last_change.is_some_and(|last| intent_written(stored).is_none_or(|written| last > written))
 }
 

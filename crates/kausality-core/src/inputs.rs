@@ -25,15 +25,18 @@ use crate::{
     policy::Policies,
     relation,
     review::Request,
+    settle,
     summary::{ObjectId, Summary, is_custom},
     trace,
 };
 
+mod above;
 mod candidates;
 mod known;
 mod recent;
 mod references;
 
+pub use above::from_above;
 use known::{KNOWN, REFERENCED};
 pub use recent::{Hint, Recent};
 
@@ -241,6 +244,12 @@ pub fn last<'a>(
     Some(InputChange { object: change.object.clone(), at: change.at, trace: change.trace.clone() })
 }
 
+/// Whether a change of an input came after all that was seen of a parent's steady state.
+#[must_use]
+pub fn opens(input: &InputChange, parent: &Summary) -> bool {
+    settle::is_opened_by(parent, input.at)
+}
+
 /// Whether any of these changes may reach a parent by what is in its fields.
 #[must_use]
 pub fn depend_on_fields(inputs: &[&Input], parent: &Summary, changes: &[Changed]) -> bool {
@@ -280,10 +289,14 @@ fn reaches(input: &Input, parent: &Summary, change: &Changed) -> bool {
                 let is_named = || match input.field {
                     Some(_) => field(input, parent).iter().any(|value| **value == change.object.name),
                     None => {
-                        parent.whole.as_deref().is_some_and(|whole| references::refers(whole, &change.object))
+                        !is_child
+                            && parent
+                                .whole
+                                .as_deref()
+                                .is_some_and(|whole| references::refers(whole, &change.object))
                     }
                 };
-                change.extent == Extent::Intent && same_namespace && !is_child && is_named()
+                change.extent == Extent::Intent && same_namespace && is_named()
             }
             Relation::Selector => {
                 let selects = |value: &&Value| {

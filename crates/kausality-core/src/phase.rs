@@ -22,7 +22,7 @@ pub fn of(parent: &Summary, settled: &Settled) -> (Phase, &'static str) {
     if parent.status.ready {
         return (Phase::Initialized, "condition Initialized or Ready is True");
     }
-    if matches!(settled, Settled::Quiet | Settled::Observed) || settle::is_steady(parent) {
+    if *settled == Settled::Quiet || settle::is_steady(parent) {
         return (Phase::Initialized, "in steady state");
     }
     (Phase::Initializing, "never seen ready or in steady state")

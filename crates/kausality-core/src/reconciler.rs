@@ -86,8 +86,8 @@ impl Reporter {
             return Self::Controller;
         }
         let manager = managers::of_request(request);
-        // Pipelines promote and renew by the tools that people use.
-        let by_tool = manager.as_deref().is_some_and(managers::is_of_people);
+        // Pipelines promote and renew by the tools that people use; what nobody else reports on is a script's.
+        let by_tool = !controllers.is_empty() && manager.as_deref().is_some_and(managers::is_of_people);
         if is_machine(request) && !by_tool {
             return if reports { Self::Controller } else { Self::Bystander };
         }
@@ -109,7 +109,7 @@ impl Reporter {
 
 /// Whether a status tells something else about how far the controller has got than the stored one: by what kinds share, or
 /// by what a policy reads this kind by.
-fn tells_else(stored: &Object<'_>, sent: &Object<'_>) -> bool {
+pub(crate) fn tells_else(stored: &Object<'_>, sent: &Object<'_>) -> bool {
     status::tells_else(stored.status, sent.status)
         || !stored.rules().is_empty() && *stored.reading() != stored.reading_with(sent.status)
 }

@@ -131,7 +131,7 @@ impl Cluster {
         }
     }
 
-    async fn parent(&self, owner: &Owner, namespace: &str, freshness: Freshness) -> KnownParent {
+    pub(crate) async fn parent(&self, owner: &Owner, namespace: &str, freshness: Freshness) -> KnownParent {
         let kind = match self.kinds.of_kind(&owner.api_version, &owner.kind).await {
             Ok(kind) => kind,
             // No object can be of a kind that is not served.

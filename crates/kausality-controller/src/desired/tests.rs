@@ -210,12 +210,13 @@ fn decisions_have_a_path_of_their_own() {
     };
     let decisions = "q.decisions.kausality.io /decisions";
     let [p, q] = ["p.drift.kausality.io /admit", "q.drift.kausality.io /admit"];
-    assert_eq!(shown(&before), [decisions, p, q]);
+    let inputs = "q.inputs.kausality.io /inputs";
+    assert_eq!(shown(&before), [decisions, p, q, inputs]);
     assert_eq!(before[0]["failurePolicy"], "Fail");
     let bad = [policy(&deployments("log")), named("q", &json!({"mode": "sometimes"}))];
-    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), [decisions, p, q]);
+    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), [decisions, p, q, inputs]);
     let alone = desired(&bad, &served(), &before, &place()).alone("q").unwrap();
-    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, q]);
+    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, q, inputs]);
 }
 
 /// A group whose server does not answer stays watched; one that is gone for sure does not.
@@ -335,7 +336,7 @@ fn a_policy_for_which_there_is_no_room_is_faulty_by_itself() {
     let policies = [named("a", &big), named("b", &big), named("c", &deployments("enforce"))];
     let desired = desired(&policies, &served, &[], &place());
     let entries: Vec<Value> = webhooks(&desired).iter().map(|entry| entry["name"].clone()).collect();
-    assert_eq!(entries, ["a.drift.kausality.io", "c.drift.kausality.io"]);
+    assert_eq!(entries, ["a.drift.kausality.io", "a.inputs.kausality.io", "c.drift.kausality.io"]);
     let fault = desired.findings["b"].fault.clone().unwrap_or_default();
     assert!(fault.contains("does not fit"), "{fault}");
     assert!(desired.findings["a"].fault.is_none() && desired.findings["c"].fault.is_none());

@@ -246,7 +246,9 @@ impl Draft {
         let calm = Calm { now, last_change: facts.below_parent.last, input };
         let settled = settle::of(parent, settling, calm);
         if let Some(InputChange { object, at, .. }) = facts.recent_input() {
-            self.saw(Rule::Input, format!("{object} was changed at {at}"));
+            let when =
+                if *at == facts.now { ", and is not done yet".to_owned() } else { format!(" at {at}") };
+            self.saw(Rule::Input, format!("{object} was changed{when}"));
         }
         let (phase, shown_by) = phase::of(parent, &settled);
         self.saw(Rule::Phase, format!("{phase} ({shown_by})"));

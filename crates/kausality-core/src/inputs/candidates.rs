@@ -17,6 +17,7 @@ const MAX_DEPTH: usize = 16;
 const MEANS_DRIFT: &[(&str, &[&str])] = &[
     ("apiextensions.crossplane.io", &[]),
     ("pkg.crossplane.io", &[]),
+    ("cluster.x-k8s.io", &["clusterclasses"]),
     ("apiextensions.k8s.io", &[]),
     ("admissionregistration.k8s.io", &[]),
     ("apiregistration.k8s.io", &[]),

@@ -9,7 +9,8 @@ use kausality_api::identity::UserHash;
 use kausality_api::policy::Input;
 use kausality_api::status::UnjudgedKind;
 use kausality_core::{
-    Activity, Decision, Known, KnownParent, Review, Settings, Summary, annotations_bump_generation,
+    Activity, Decision, InputChange, Known, KnownParent, Review, Settings, Summary,
+    annotations_bump_generation,
     authority::Authority,
     cause::Cause,
     class::Class,
@@ -17,7 +18,7 @@ use kausality_core::{
     decision::Effect,
     exceptions::changed_fields,
     gate::Resolution,
-    inputs::Changed,
+    inputs::{self, Changed},
     intent, is_bound_to_conflict, questions,
     review::{BadReview, Object, Operation, Request},
     summary::{ObjectId, group},
@@ -190,14 +191,33 @@ impl Engine {
     }
 
     /// Finds out what else changed, and how what came before a drift could be declared as inputs of the parent.
-    fn look_around(&self, request: &Request<'_>, known: &mut Known, decision: &Decision) -> Vec<Vec<Input>> {
+    fn look_around(
+        &mut self,
+        request: &Request<'_>,
+        known: &mut Known,
+        decision: &Decision,
+    ) -> Vec<Vec<Input>> {
         let KnownParent::Found { summary, .. } = &known.parent else { return Vec::new() };
         if !self.timed {
             return Vec::new();
         }
         let mut parent = Summary::clone(summary);
         parent.whole = self.world.get(&key_of(&summary.id)).and_then(Stored::whole);
-        self.changes.look_around(request, &parent, &self.settings.policies, known, decision)
+        let candidates = self.changes.look_around(request, &parent, &self.settings.policies, known, decision);
+        let opened = known.input.as_ref().is_some_and(|input| inputs::opens(input, &parent));
+        if !opened {
+            let above = self.above(&parent, known.below_parent.last, known.now);
+            known.input = above.or(known.input.take());
+        }
+        candidates
+    }
+
+    /// What the owner of a parent is still about.
+    fn above(&mut self, parent: &Summary, last: Option<Timestamp>, now: Timestamp) -> Option<InputChange> {
+        let owner = self.world.parent(parent.owner.as_ref()?, &parent.id.namespace);
+        let KnownParent::Found { summary, resource } = owner else { return None };
+        let below = self.below.get(&summary.uid).cloned().unwrap_or_default();
+        inputs::from_above(&self.settings, parent, (&summary, &resource), (&below, last), now)
     }
 
     /// The time of a request is not in it: the newest write that it shows comes closest.

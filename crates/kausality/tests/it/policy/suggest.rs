@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::policy::*;
+use crate::{controllers::unspelt, policy::*};
 
 /// The recording of custom resources, with approvals of the cluster's for its children.
 fn approved(folder: &Path) -> String {
@@ -208,7 +208,9 @@ fn operator(name: &str) -> String {
 #[test]
 fn inputs_are_suggested_by_what_came_before_drifts() {
     for name in ["operator-eager", "operator-phase"] {
-        let said = kausality(&["policy", "suggest", "--inputs", &operator(name)]);
+        let recording = unspelt(&format!("{name}.audit.jsonl"));
+        let recording = recording.path().to_str().unwrap();
+        let said = kausality(&["policy", "suggest", "--inputs", recording]);
         assert_eq!(said.code, 0, "{}{}", said.out, said.err);
         insta::assert_snapshot!(format!("suggest-inputs-{name}"), said.out);
 
@@ -217,7 +219,7 @@ fn inputs_are_suggested_by_what_came_before_drifts() {
         let policy = folder.path().join("policy.yaml");
         std::fs::write(&policy, &said.out).unwrap();
         let policy = policy.to_str().unwrap();
-        let said = kausality(&["policy", "suggest", "--inputs", "--policy", policy, &operator(name)]);
+        let said = kausality(&["policy", "suggest", "--inputs", "--policy", policy, recording]);
         assert_eq!(said.code, 1, "{}{}", said.out, said.err);
         assert!(said.err.contains("There is nothing to suggest"), "{}", said.err);
     }
