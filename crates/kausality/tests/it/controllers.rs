@@ -102,7 +102,6 @@ fn check(recording: &str, arguments: &[&str], input_is_declared: bool) {
 fn check_rows(recording: &str, rows: &BTreeMap<u64, Value>, input_is_declared: bool) {
     let labels = labels(recording);
     let found = drifts(rows);
-    let passed = |line: &u64| rows.get(line).is_some_and(|row| row["resolution"] == "policy");
     let mut must = labelled(&labels, &["drift"]);
     let may = labelled(&labels, &["housekeeping"]);
     if !input_is_declared {
@@ -110,11 +109,8 @@ fn check_rows(recording: &str, rows: &BTreeMap<u64, Value>, input_is_declared: b
     }
     let missed = must.difference(&found).copied();
     let missed = told(rows, missed);
-    let others: Lines = found
-        .iter()
-        .filter(|line| !must.contains(line) && !may.contains(line) && !passed(line))
-        .copied()
-        .collect();
+    let others: Lines =
+        found.iter().filter(|line| !must.contains(line) && !may.contains(line)).copied().collect();
     let others = told(rows, others);
     assert!(missed.is_empty() && others.is_empty(), "{recording}: missed\n{missed}\nwrongly found\n{others}");
 }
