@@ -41,3 +41,59 @@ pub fn from_above(
     let trace = owner.annotation(TRACE).and_then(|text| Trace::decode(text).ok())?;
     is_open.then(|| InputChange { object: owner.id.clone(), at: now, trace: Some(trace) })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::review::Object;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    /// An object whose intent was written at that second, at generation 2.
+    fn object(kind: &str, written: i64, status: &Value) -> Summary {
+        let trace = json!([{"apiVersion": "v1", "kind": kind, "name": "a", "user": "alice", "timestamp": at(written)}]);
+        let object = json!({"apiVersion": "example.com/v1", "kind": kind, "spec": {}, "status": status,
+            "metadata": {"name": "a", "namespace": "n", "uid": kind, "generation": 2}});
+        let mut summary = Summary::of(&Object::parse(&object.to_string()).unwrap());
+        summary.annotate(TRACE, Some(&trace.to_string()));
+        summary
+    }
+
+    /// Who is found to ask at second 20, if anybody.
+    fn found(owner: &Summary, parent: &Summary, last: Option<i64>, now: i64) -> Option<String> {
+        let (settings, activity) = (Settings::default(), (&Activity::default(), last.map(at)));
+        let input = from_above(&settings, parent, (owner, "owners"), activity, at(now))?;
+        assert_eq!(input.at, at(now));
+        Some(input.trace.unwrap().hops()[0].user.clone())
+    }
+
+    #[test]
+    fn an_owner_that_is_not_done_with_a_younger_intent_asks() {
+        let busy = json!({"observedGeneration": 1});
+        let (owner, parent) = (object("Owner", 10, &busy), object("Parent", 5, &json!({})));
+        assert_eq!(found(&owner, &parent, None, 20).as_deref(), Some("alice"));
+        // Whatever it asked for before the parent was changed has reached the parent.
+        assert_eq!(found(&owner, &object("Parent", 10, &json!({})), None, 20), None);
+        // It is done.
+        let done = json!({"observedGeneration": 2});
+        assert_eq!(found(&object("Owner", 10, &done), &parent, None, 20), None);
+        // It goes.
+        let mut going = owner.clone();
+        going.deleting = true;
+        assert_eq!(found(&going, &parent, None, 20), None);
+        // It is stuck, and nothing has happened for long.
+        assert_eq!(found(&owner, &parent, None, 10 + 600), None);
+        assert!(found(&owner, &parent, Some(500), 10 + 600).is_some());
+    }
+
+    #[test]
+    fn who_acts_on_a_schedule_is_never_done_and_asks_for_nothing() {
+        let mut owner = object("Owner", 10, &json!({}));
+        owner.status.standing = Standing::Never("a schedule");
+        assert_eq!(found(&owner, &object("Parent", 5, &json!({})), None, 20), None);
+    }
+}
