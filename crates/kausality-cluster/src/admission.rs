@@ -91,6 +91,7 @@ impl Cluster {
         }
         self.lately.note(&review.request, &decision);
         self.below.note(&review.request, &known, &decision);
+        self.tell_of_step(&review.request, &known, &decision);
         self.changes.note(&review.request, &decision, &settings, known.now);
         self.tell_unjudged(&review.request, &known, &decision, &settings).await;
         if !review.request.is_dry_run() {

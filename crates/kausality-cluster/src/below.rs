@@ -1,7 +1,5 @@
-//! What controllers have lately done below the objects that they reconcile, as far as this replica has seen.
-//!
-//! Nothing is written for it: it only delays the moment from which a parent counts as settled, and another replica that has
-//! seen less is at most as early as the parent's own mark says.
+//! What controllers have lately done below the objects that they reconcile, as far as this replica has seen. It delays the
+//! moment from which a parent counts as settled; what matters to other replicas, `inputs::share` tells them.
 
 use std::{
     collections::HashMap,

@@ -11,11 +11,12 @@ use std::{
 use jiff::Timestamp;
 use kausality_api::{identity::Hashes, policy::Input};
 use kausality_core::{
-    Decision, Known, KnownParent, Review, Settings, Summary,
+    Activity, Decision, Known, KnownParent, Review, Settings, Summary,
     cause::Cause,
     class::Class,
     inputs::{self, Changed, Recent},
     review::{BadReview, Request},
+    settle::Settled,
 };
 
 use crate::{
@@ -81,6 +82,24 @@ impl Changes {
 }
 
 impl Cluster {
+    /// What was seen below an object, here and by other replicas.
+    pub(crate) fn activity_below(&self, uid: &str) -> Activity {
+        let mut activity = self.below.of(uid);
+        activity.last = activity.last.max(self.changes.share.last_step(uid));
+        activity
+    }
+
+    /// Has other replicas know of a change of a child below a parent that looks done: its quiet time begins anew. What is below
+    /// a parent that shows to be busy needs nobody to be told.
+    pub(crate) fn tell_of_step(&self, request: &Request<'_>, known: &Known, decision: &Decision) {
+        if let (KnownParent::Found { summary, .. }, true, Some(Settled::Restless(_))) =
+            (&known.parent, decision.carries_out, &decision.settled)
+            && !request.is_dry_run()
+        {
+            self.changes.share.tell_of_step(&summary.uid, known.now);
+        }
+    }
+
     /// Looks at a review of an object that controllers act on beside their parents. It is always allowed. With the decision
     /// comes what `describe` says of the request.
     ///
@@ -133,7 +152,7 @@ impl Cluster {
         if !known.input.as_ref().is_some_and(|input| inputs::opens(input, &parent))
             && let Some((owner, resource)) = self.owner_of(&parent, is_drift).await
         {
-            let activity = (&self.below.of(&owner.uid), known.below_parent.last);
+            let activity = (&self.activity_below(&owner.uid), known.below_parent.last);
             let above = inputs::from_above(settings, &parent, (&owner, &resource), activity, known.now);
             known.input = above.or(known.input.take());
         }

@@ -78,7 +78,7 @@ impl Cluster {
         }
         let authority = self.authority(authority, request, until).await;
         let of_parent = match &parent {
-            KnownParent::Found { summary, .. } => self.below.of(&summary.uid),
+            KnownParent::Found { summary, .. } => self.activity_below(&summary.uid),
             _ => Activity::default(),
         };
         let stored = request.old_object.as_ref();
@@ -88,7 +88,7 @@ impl Cluster {
             parent,
             input: of_parent.input.clone(),
             below_parent: of_parent,
-            below: stored.map(|stored| self.below.of(&stored.metadata.uid)).unwrap_or_default(),
+            below: stored.map(|stored| self.activity_below(&stored.metadata.uid)).unwrap_or_default(),
             hints: Vec::new(),
             scaled,
             namespace,

@@ -1,5 +1,5 @@
-//! Changes of inputs that every replica knows. The API server tells one replica of each; that one writes it into a ConfigMap of
-//! Kausality's own namespace, which all follow.
+//! Changes of inputs that every replica knows, and when controllers last acted below parents that look done. The API server tells
+//! one replica of each; that one writes it into a ConfigMap of Kausality's own namespace, which all follow.
 //!
 //! A watch of the inputs themselves would tell neither who deleted one nor, but for a field manager, who changed it; and it
 //! would need the right to read every Secret and node of the cluster.
@@ -38,8 +38,17 @@ const HORIZON: SignedDuration = SignedDuration::from_mins(10);
 /// How many changes are kept. The oldest go first.
 const MAX_RECORDS: usize = 256;
 
+/// How many bytes they take at most: the API server takes 1 MiB in all.
+const MAX_BYTES: usize = 512 * 1024;
+
 /// How many letters of a name a key shows: the API server takes keys of up to 253.
 const MAX_KEY: usize = 200;
+
+/// How the keys of parents begin below which something was done; the rest is the uid.
+const BELOW: &str = "below.";
+
+/// How often it is written down at most that something was done below a parent: often enough for any quiet time.
+const STEP: SignedDuration = SignedDuration::from_secs(1);
 
 /// How soon a write that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -129,9 +138,16 @@ impl Record {
     }
 }
 
-type Records = BTreeMap<String, Record>;
+/// What replicas tell each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Records {
+    /// The last changes of inputs.
+    inputs: BTreeMap<String, Record>,
+    /// When something was last done below a parent, by its key.
+    below: BTreeMap<String, Timestamp>,
+}
 
-/// What replicas tell each other. Does nothing until it is [kept](Self::keep).
+/// Tells other replicas, and hears from them. Does nothing until it is [kept](Self::keep).
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     api: OnceLock<Api<DynamicObject>>,
@@ -150,10 +166,30 @@ impl Share {
         }
         let record = Record::from(change);
         let mut unwritten = lock(&self.unwritten);
-        if unwritten.len() < MAX_RECORDS {
-            unwritten.insert(record.key(), record);
+        if unwritten.inputs.len() < MAX_RECORDS {
+            unwritten.inputs.insert(record.key(), record);
             self.more.notify_one();
         }
+    }
+
+    /// Has the others know that something was done below a parent, soon.
+    pub(crate) fn tell_of_step(&self, parent: &str, at: Timestamp) {
+        if self.api.get().is_none()
+            || self.last_step(parent).is_some_and(|last| at.duration_since(last) < STEP)
+        {
+            return;
+        }
+        let mut unwritten = lock(&self.unwritten);
+        if unwritten.below.len() < MAX_RECORDS {
+            unwritten.below.insert(format!("{BELOW}{parent}"), at);
+            self.more.notify_one();
+        }
+    }
+
+    /// When something was last done below a parent, as far as replicas have told.
+    pub(crate) fn last_step(&self, parent: &str) -> Option<Timestamp> {
+        let known = lock(&self.known);
+        if known.below.is_empty() { None } else { known.below.get(&format!("{BELOW}{parent}")).copied() }
     }
 
     /// Reads what is stored now: the watch may lag behind.
@@ -167,7 +203,7 @@ impl Share {
 
     /// All changes that are known.
     pub(crate) fn all(&self) -> Vec<Changed> {
-        lock(&self.known).values().map(Changed::from).collect()
+        lock(&self.known).inputs.values().map(Changed::from).collect()
     }
 
     /// Follows and writes, for ever.
@@ -181,7 +217,7 @@ impl Share {
         loop {
             self.more.notified().await;
             let batch = std::mem::take(&mut *lock(&self.unwritten));
-            if batch.is_empty() {
+            if batch == Records::default() {
                 continue;
             }
             let patch = patch(&lock(&self.known), &batch, now());
@@ -216,8 +252,11 @@ impl Share {
     /// Keeps what could not be written, unless something newer is there.
     fn put_back(&self, batch: Records) {
         let mut unwritten = lock(&self.unwritten);
-        for (key, record) in batch {
-            unwritten.entry(key).or_insert(record);
+        for (key, record) in batch.inputs {
+            unwritten.inputs.entry(key).or_insert(record);
+        }
+        for (key, at) in batch.below {
+            unwritten.below.entry(key).or_insert(at);
         }
     }
 
@@ -241,30 +280,52 @@ impl Mirror for Share {
     }
 
     fn remove(&self, _: DynamicObject) {
-        lock(&self.known).clear();
+        *lock(&self.known) = Records::default();
     }
 }
 
 /// The records of a ConfigMap. What is not one is passed over.
 fn read(object: &Value) -> Records {
-    let data = object.get("data").and_then(Value::as_object).into_iter().flatten();
-    let record =
-        |(key, value): (&String, &Value)| Some((key.clone(), serde_json::from_str(value.as_str()?).ok()?));
-    data.filter_map(record).collect()
-}
-
-/// What is to be written: new records, and that those go which are old or too many.
-fn patch(known: &Records, new: &Records, now: Timestamp) -> Value {
-    let mut data = serde_json::Map::new();
-    let mut kept: Vec<(&String, &Record)> = known.iter().filter(|(key, _)| !new.contains_key(*key)).collect();
-    kept.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
-    for (place, (key, record)) in kept.into_iter().enumerate() {
-        if place + new.len() >= MAX_RECORDS || now.duration_since(record.at) >= HORIZON {
-            data.insert(key.clone(), Value::Null);
+    let mut records = Records::default();
+    for (key, value) in object.get("data").and_then(Value::as_object).into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        if key.starts_with(BELOW) {
+            records.below.extend(text.parse().ok().map(|at| (key.clone(), at)));
+        } else {
+            records.inputs.extend(serde_json::from_str(text).ok().map(|record| (key.clone(), record)));
         }
     }
-    for (key, record) in new {
-        data.insert(key.clone(), Value::String(serde_json::to_string(record).unwrap_or_default()));
+    records
+}
+
+/// What is to be written: new records, and that those go which are old or too many. The newest are kept.
+fn patch(known: &Records, new: &Records, now: Timestamp) -> Value {
+    let mut data = serde_json::Map::new();
+    let text = |record: &Record| serde_json::to_string(record).unwrap_or_default();
+    let kept = known.inputs.iter().filter(|(key, _)| !new.inputs.contains_key(*key));
+    let mut inputs: Vec<(&String, &Record)> = new.inputs.iter().chain(kept).collect();
+    inputs.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
+    let mut bytes = 0;
+    for (place, (key, record)) in inputs.into_iter().enumerate() {
+        let (is_new, text) = (new.inputs.contains_key(key), text(record));
+        bytes += key.len() + text.len();
+        let fits = place < MAX_RECORDS && bytes <= MAX_BYTES && now.duration_since(record.at) < HORIZON;
+        match (is_new, fits) {
+            (true, true) => data.insert(key.clone(), Value::String(text)),
+            (false, true) => None,
+            (_, false) => data.insert(key.clone(), Value::Null),
+        };
+    }
+    let kept = known.below.iter().filter(|(key, _)| !new.below.contains_key(*key));
+    let mut below: Vec<(&String, &Timestamp)> = new.below.iter().chain(kept).collect();
+    below.sort_by_key(|(_, at)| std::cmp::Reverse(**at));
+    for (place, (key, at)) in below.into_iter().enumerate() {
+        let fits = place < MAX_RECORDS && now.duration_since(*at) < HORIZON;
+        match (new.below.contains_key(key), fits) {
+            (true, true) => data.insert(key.clone(), Value::String(at.to_string())),
+            (false, true) => None,
+            (_, false) => data.insert(key.clone(), Value::Null),
+        };
     }
     json!({ "data": data })
 }
@@ -310,14 +371,15 @@ mod tests {
     }
 
     fn records(changes: impl IntoIterator<Item = Changed>) -> Records {
-        changes.into_iter().map(|change| Record::from(&change)).map(|it| (it.key(), it)).collect()
+        let records = changes.into_iter().map(|change| Record::from(&change));
+        Records { inputs: records.map(|it| (it.key(), it)).collect(), below: BTreeMap::new() }
     }
 
     /// What one replica writes is what another reads, who did it included.
     #[test]
     fn replicas_know_who_deleted_what() {
-        let patch = patch(&Records::new(), &records([deleted("tls", 0)]), Timestamp::UNIX_EPOCH);
-        let [record] = &*read(&patch).into_values().collect::<Vec<_>>() else { panic!("{patch}") };
+        let patch = patch(&Records::default(), &records([deleted("tls", 0)]), Timestamp::UNIX_EPOCH);
+        let [record] = &*read(&patch).inputs.into_values().collect::<Vec<_>>() else { panic!("{patch}") };
         let (told, change) = (Changed::from(record), deleted("tls", 0));
         assert_eq!(format!("{told:?}"), format!("{change:?}"));
         assert_eq!(told.trace.unwrap().hops()[0].user, "alice");
@@ -336,12 +398,45 @@ mod tests {
         let known = records((0..300).map(|number| deleted(&format!("s{number}"), 500 + number)));
         let written = patch(&known, &records([deleted("one-more", 1000)]), now);
         let gone = written["data"].as_object().unwrap().values().filter(|value| value.is_null()).count();
-        assert_eq!(known.len() - gone + 1, MAX_RECORDS);
+        assert_eq!(known.inputs.len() - gone + 1, MAX_RECORDS);
+    }
+
+    /// Nodes have labels by the dozen.
+    #[test]
+    fn they_never_take_more_than_a_config_map_holds() {
+        let labels: Labels = (0..100).map(|number| (format!("{number:0100}"), "x".repeat(60))).collect();
+        let large =
+            |number: i64| Changed { labels: labels.clone(), ..deleted(&format!("n{number}"), number) };
+        let written = patch(&records((0..100).map(large)), &records((100..256).map(large)), at(300));
+        let kept: usize =
+            written["data"].as_object().unwrap().values().filter_map(Value::as_str).map(str::len).sum();
+        assert!(kept > MAX_BYTES / 2 && kept <= MAX_BYTES, "{kept}");
+        assert!(written["data"].as_object().unwrap()[&Record::from(&large(0)).key()].is_null());
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// What one replica saw being done below a parent, another knows.
+    #[test]
+    fn replicas_know_when_something_was_done_below_a_parent() {
+        let below = |steps: &[(&str, i64)]| Records {
+            below: steps.iter().map(|(uid, second)| (format!("{BELOW}{uid}"), at(*second))).collect(),
+            inputs: BTreeMap::new(),
+        };
+        let known = below(&[("a", 500), ("b", 100), ("c", 900)]);
+        let written = patch(&known, &below(&[("a", 1000)]), at(1000));
+        assert_eq!(written, json!({"data": {"below.a": at(1000).to_string(), "below.b": null}}));
+        let share = Share { known: Mutex::new(read(&written)), ..Share::default() };
+        assert_eq!(share.last_step("a"), Some(at(1000)));
+        assert_eq!(share.last_step("b"), None);
     }
 
     #[test]
     fn what_somebody_else_wrote_there_is_passed_over() {
-        assert!(read(&json!({"data": {"a": "no record", "b": "{}"}})).is_empty());
-        assert!(read(&json!({})).is_empty());
+        let strange = json!({"data": {"a": "no record", "b": "{}", "below.c": "yesterday"}});
+        assert_eq!(read(&strange), Records::default());
+        assert_eq!(read(&json!({})), Records::default());
     }
 }
