@@ -131,7 +131,7 @@ check-dependencies: ## Are licenses, sources and versions of the dependencies as
 check-tests: ## Do all tests pass, those in the documentation among them?
 	$(call say,Running the tests)
 	@# Many tests wait for processes: more of them than there are processors keep these busy.
-	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} cargo test --workspace --locked
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} cargo xtask test
 
 # The whole workspace is built, so that nothing that is there is built again with other features.
 .PHONY: check-quick

@@ -12,6 +12,7 @@ mod manifests;
 mod peers;
 mod plant;
 mod programs;
+mod suites;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ enum Command {
         #[arg(default_value = "")]
         which: String,
     },
+    /// Build and run all tests, two executables at a time.
+    Test,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -68,5 +71,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Peer(options) => peers::run(&options),
         Command::Peers(options) => peers::list(&options),
         Command::Plant { which } => plant::run(&which),
+        Command::Test => suites::run(),
     }
 }

@@ -144,7 +144,6 @@ impl Policies {
     }
 
     /// The fields of a kind that hold secrets, as any policy says that names it.
-    #[must_use]
     pub fn redacted<'a>(&'a self, group: &str, resource: &str) -> impl Iterator<Item = &'a Path> + use<'a> {
         let naming: Vec<usize> = match self.redacted.is_empty() {
             true => Vec::new(),

@@ -1,0 +1,223 @@
+//! Runs all test executables, two at a time: suites that wait for processes beside suites that compute.
+//!
+//! `cargo test` runs one after the other, and a third of the time nobody computes. cargo-nextest was looked at: it starts a
+//! process per test, so that tests cannot share a control plane, and takes minutes to compile.
+
+use std::{
+    collections::VecDeque,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+
+/// The suites that take longest, which start first: one that waits for processes, and one that computes.
+const LONGEST: [(&str, &str); 3] =
+    [("kausality", "it"), ("kausality-simulation", "it"), ("kausality-core", "it")];
+
+/// Suites that compute and wait for nobody: those that have deadlines come before them.
+const PATIENT: [&str; 5] =
+    ["kausality-simulation", "kausality-core", "kausality-fields", "kausality-cel", "kausality-sandbox"];
+
+/// How often it is looked whether a suite has ended, or another has failed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often it is said that a suite is still running.
+const TELL_INTERVAL: Duration = Duration::from_secs(30);
+
+/// A test executable.
+#[derive(Debug, PartialEq, Eq)]
+struct Suite {
+    package: String,
+    target: String,
+    executable: PathBuf,
+    folder: PathBuf,
+}
+
+impl Suite {
+    fn name(&self) -> String {
+        format!("{}/{}", self.package, self.target)
+    }
+
+    /// Its place among those that take long; the others come after them.
+    fn rank(&self) -> usize {
+        let is = |(package, target): &(&str, &str)| *package == self.package && *target == self.target;
+        LONGEST.iter().position(is).unwrap_or(LONGEST.len())
+    }
+}
+
+/// Builds all tests and runs them; then those in the documentation.
+pub(crate) fn run() -> Result<ExitCode> {
+    let mut suites = build()?;
+    ensure!(!suites.is_empty(), "there is no test");
+    suites.sort_by_key(Suite::rank);
+    let number = suites.len();
+    let queue = Mutex::new(VecDeque::from(suites));
+    let failed = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| work(&queue, &failed));
+        }
+    });
+    if let Some(why) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        bail!("{why}");
+    }
+    writeln!(std::io::stdout(), "{number} suites passed; running the tests in the documentation")?;
+    let documented = cargo().args(["--doc", "--quiet"]).status()?;
+    ensure!(documented.success(), "a test in the documentation failed");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--workspace", "--locked"]);
+    cargo
+}
+
+/// The executables of all tests, built.
+fn build() -> Result<Vec<Suite>> {
+    let output = cargo()
+        .args(["--no-run", "--message-format=json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running cargo")?;
+    ensure!(output.status.success(), "the tests cannot be built");
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(suite).collect())
+}
+
+/// The test executable that a message of cargo's tells of.
+fn suite(message: &str) -> Option<Suite> {
+    #[derive(Deserialize)]
+    struct Artifact {
+        manifest_path: PathBuf,
+        target: Target,
+        profile: Profile,
+        executable: Option<PathBuf>,
+    }
+    #[derive(Deserialize)]
+    struct Target {
+        name: String,
+        kind: Vec<String>,
+    }
+    #[derive(Deserialize)]
+    struct Profile {
+        test: bool,
+    }
+    let artifact: Artifact = serde_json::from_str(message).ok()?;
+    let folder = artifact.manifest_path.parent()?.to_owned();
+    let package = folder.file_name()?.to_str()?.to_owned();
+    let is_integration = artifact.target.kind.iter().any(|kind| kind == "test");
+    let target = if is_integration { artifact.target.name } else { artifact.target.kind.first()?.clone() };
+    artifact.executable.filter(|_| artifact.profile.test).map(|executable| Suite {
+        package,
+        target,
+        executable,
+        folder,
+    })
+}
+
+/// Runs suites until none is left or one has failed.
+fn work(queue: &Mutex<VecDeque<Suite>>, failed: &Mutex<Option<String>>) {
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let has_failed = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let Some(suite) = next.filter(|_| !has_failed()) else { return };
+        if let Err(why) = play(&suite, has_failed) {
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert(format!("{why:#}"));
+        }
+    }
+}
+
+/// Runs one suite, and prints what it said when it has ended. Ends it if another has failed.
+fn play(suite: &Suite, has_failed: impl Fn() -> bool) -> Result<()> {
+    let name = suite.name();
+    let begun = Instant::now();
+    say(format_args!("running {name}"));
+    let file = std::env::temp_dir().join(format!("kausality-suite-{}", std::process::id()));
+    std::fs::create_dir_all(&file)?;
+    let file = file.join(name.replace('/', "-"));
+    let log = std::fs::File::create(&file)?;
+    let mut child = command(suite).stdout(log.try_clone()?).stderr(log).spawn().context(name.clone())?;
+    let mut told = begun;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if told.elapsed() >= TELL_INTERVAL {
+            told = Instant::now();
+            say(format_args!("still running {name}, for {:.0} s", begun.elapsed().as_secs_f64()));
+        }
+        if has_failed() {
+            end(&mut child);
+            return Ok(());
+        }
+        thread::sleep(POLL_INTERVAL);
+    };
+    let said = std::fs::read(&file)?;
+    std::fs::remove_file(&file)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    say(format_args!("{name}, {seconds:.0} s:\n{}", String::from_utf8_lossy(&said)));
+    ensure!(status.success(), "{name} failed: {status}");
+    Ok(())
+}
+
+fn command(suite: &Suite) -> Command {
+    let patient = PATIENT.contains(&&*suite.package) && Path::new("/usr/bin/nice").exists();
+    let mut command = match patient {
+        true => {
+            let mut nice = Command::new("/usr/bin/nice");
+            nice.args(["-n", "10"]).arg(&suite.executable);
+            nice
+        }
+        false => Command::new(&suite.executable),
+    };
+    // As cargo does.
+    command
+        .current_dir(&suite.folder)
+        .env("CARGO", env!("CARGO"))
+        .env("CARGO_MANIFEST_DIR", &suite.folder)
+        .env("CARGO_PKG_NAME", &suite.package)
+        .stdin(Stdio::null());
+    command
+}
+
+fn end(child: &mut Child) {
+    // Whatever it started ends with it.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn say(what: std::fmt::Arguments<'_>) {
+    // Whoever does not read it any more does not care.
+    let _ = writeln!(std::io::stdout().lock(), "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_executables_are_found_among_what_cargo_says() {
+        let message = |kind: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/kausality-core/Cargo.toml","target":
+                {{"name":"it","kind":["{kind}"]}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+            .replace('\n', "")
+        };
+        let found = suite(&message("test", true, "\"/t/it-1\"")).unwrap();
+        assert_eq!((found.name().as_str(), found.rank()), ("kausality-core/it", 2));
+        assert_eq!(found.folder, Path::new("/w/crates/kausality-core"));
+        assert_eq!(suite(&message("lib", true, "\"/t/core-1\"")).unwrap().name(), "kausality-core/lib");
+        assert_eq!(suite(&message("bin", false, "\"/t/kausality\"")), None);
+        assert_eq!(suite(&message("lib", true, "null")), None);
+        assert_eq!(suite("{\"reason\":\"build-finished\",\"success\":true}"), None);
+        assert_eq!(suite("no JSON"), None);
+    }
+}
