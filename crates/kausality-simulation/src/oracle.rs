@@ -355,6 +355,20 @@ impl State {
         None
     }
 
+    /// Whether the owner of an object was asked for something after the object was, and may still be about it.
+    fn is_asked_above(&self, now: Duration, version: &Version) -> bool {
+        let Some((uid, owner)) = version.owner.as_ref().and_then(|uid| Some((uid, self.objects.get(uid)?)))
+        else {
+            return false;
+        };
+        let below = self.written_below.get(uid).copied().unwrap_or_default();
+        let is_busy = |owner: &Version| {
+            let last = owner.settled_at.max(below);
+            !owner.arrived || now.saturating_sub(last) <= self.quiet_time + MARGIN
+        };
+        owner.versions.last().is_some_and(|owner| owner.asked_at > version.asked_at && is_busy(owner))
+    }
+
     /// Why a request is a drift that should have been denied.
     fn unasked(&self, now: Duration, question: &Question, decision: &Decision) -> Option<String> {
         if !question.intended || question.deleting || !question.fresh || question.dry_run {
@@ -389,6 +403,7 @@ impl State {
             !parent.deleting
                 && parent.is_settled()
                 && is_quiet(parent)
+                && !self.is_asked_above(now, parent)
                 && parent.is_controlled_by(&question.user)
         };
         versions.iter().all(drifts).then(|| {
