@@ -155,17 +155,20 @@ soak: ## Play thousands of random seeds, histories and programs, not the few of 
 # have the same features as in `make check-tests`, and are not built once more.
 .PHONY: test-peers
 test-peers: ## Run the suites that need third-party programs, where those are built (REQUIRE_PEERS=1 builds all)
-	@peers=$$(cargo xtask peers --output name); \
+	@peers=$$(cargo xtask peers --output name); suites=(); \
 	for peer in $$peers; do \
-		printf '\n==> Running the suite with %s\n' "$$peer"; \
 		if [ "$${REQUIRE_PEERS:-0}" != 0 ]; then cargo xtask peer $$peer >/dev/null; fi; \
 		code=0; said=$$(cargo xtask peer $$peer --path 2>&1 >/dev/null) || code=$$?; \
 		case $$code in \
-		0) cargo test --workspace --locked --test peers -- "$${peer//-/_}::" ;; \
-		3) printf 'SKIPPED: %s\n' "$$said" ;; \
+		0) suites+=("$${peer//-/_}::") ;; \
+		3) printf '==> SKIPPED: %s\n' "$$said" ;; \
 		*) printf '%s\n' "$$said" >&2; exit $$code ;; \
 		esac; \
-	done
+	done; \
+	if [ $${#suites[@]} != 0 ]; then \
+		printf '\n==> Running the suites %s\n' "$${suites[*]}"; \
+		RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked --test peers -- "$${suites[@]}"; \
+	fi
 
 # Not in `make test`: each bug is built, and then looked for in up to 1,000 seeds.
 .PHONY: check-planted

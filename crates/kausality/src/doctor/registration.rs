@@ -164,9 +164,11 @@ fn is_about_namespaces(entry: &Value) -> bool {
     list(entry, "/rules").iter().any(|rule| text(rule, "/scope") != "Cluster")
 }
 
-/// The resources that the entries are about, with their groups and versions, subresources aside.
+/// The resources that the entries are about, with their groups and versions, subresources aside. Inputs are only observed, and
+/// nobody reads them.
 pub(super) fn resources(mutating: &Seen) -> impl Iterator<Item = (&str, &str, &str)> {
-    let rules = entries(mutating).iter().flat_map(|entry| list(entry, "/rules"));
+    let entries = entries(mutating).iter().filter(|entry| !registration::is_of_inputs(text(entry, "/name")));
+    let rules = entries.flat_map(|entry| list(entry, "/rules"));
     rules.flat_map(|rule| {
         texts(rule, "/apiGroups").flat_map(move |group| {
             let version = texts(rule, "/apiVersions").next().unwrap_or("*");

@@ -78,7 +78,8 @@ fn install(stage: &Stage) {
 fn enforce(stage: &Stage) {
     stage.apply(&json!({
         "apiVersion": "kausality.io/v1alpha1", "kind": "Kausality", "metadata": { "name": "workloads" },
-        "spec": { "resources": [{ "apiGroups": ["apps"], "resources": ["*"] }], "mode": "enforce" },
+        "spec": { "resources": [{ "apiGroups": ["apps"], "resources": ["*"] }], "mode": "enforce",
+            "quietTime": "0s" },
     }));
     stage.kubectl(&["wait", "kausality/workloads", "--for=condition=Ready", "--timeout=60s"]);
     let registration = stage.get(&["mutatingwebhookconfiguration", "kausality"]);
@@ -140,7 +141,9 @@ fn restart(stage: &Stage) {
 async fn kill_one_webhook(stage: &Stage) {
     let selector = "app.kubernetes.io/component=webhook";
     let pods = stage.get(&[&["pods", "-l", selector], &SYSTEM[..]].concat());
-    let pod = &pods["items"][0];
+    // One that a rollout has replaced may be still on its way out.
+    let stays = |pod: &&serde_json::Value| pod["metadata"]["deletionTimestamp"].is_null();
+    let pod = pods["items"].as_array().unwrap().iter().find(stays).unwrap();
     let name = pod["metadata"]["name"].as_str().unwrap();
     for process in processes(stage, pod) {
         let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();

@@ -27,8 +27,11 @@ fn kinds_come_from_policies_and_their_parents() {
 
 #[test]
 fn what_star_means_is_registered_but_not_secrets() {
-    let mutating = Seen::Found(json!({"webhooks": [{"rules": [
-        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets", "pods", "pods/status"]}]}]}));
+    let rules = |names: &[&str]| json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": names}]);
+    // Nodes are inputs, which are only observed.
+    let mutating = Seen::Found(json!({"webhooks": [
+        {"name": "all.drift.kausality.io", "rules": rules(&["secrets", "pods", "pods/status"])},
+        {"name": "all.inputs.kausality.io", "rules": rules(&["nodes"])}]}));
     let of_policies = |named: &BTreeSet<Resource>| {
         let all = needed("there", named, &mutating);
         let of_kinds = all.into_iter().filter(|right| right.what.role == Role::Policies);
