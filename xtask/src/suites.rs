@@ -139,9 +139,8 @@ fn play(suite: &Suite, has_failed: impl Fn() -> bool) -> Result<()> {
     let name = suite.name();
     let begun = Instant::now();
     say(format_args!("running {name}"));
-    let file = std::env::temp_dir().join(format!("kausality-suite-{}", std::process::id()));
-    std::fs::create_dir_all(&file)?;
-    let file = file.join(name.replace('/', "-"));
+    let file = format!("kausality-suite-{}-{}", std::process::id(), name.replace('/', "-"));
+    let file = std::env::temp_dir().join(file);
     let log = std::fs::File::create(&file)?;
     let mut child = command(suite).stdout(log.try_clone()?).stderr(log).spawn().context(name.clone())?;
     let mut told = begun;

@@ -63,8 +63,11 @@ impl Cluster {
             known = live;
         }
         if decision.may_follow_input() {
-            self.look_around(&review.request, &mut known, &decision, &settings).await;
-            if known.input.is_some() || !known.hints.is_empty() {
+            let last_step = known.below_parent.last;
+            let look = self.look_around(&review.request, &mut known, &decision, &settings);
+            // What could not be found out in time explains nothing.
+            let _ = tokio::time::timeout_at(until, look).await;
+            if known.input.is_some() || !known.hints.is_empty() || known.below_parent.last > last_step {
                 decision = decide(&review, &known.facts(&settings));
             }
         }

@@ -15,6 +15,7 @@ use kausality_core::{
     cause::Cause,
     class::Class,
     inputs::{self, Changed, Recent},
+    is_bound_to_conflict,
     review::{BadReview, Request},
     settle::Settled,
 };
@@ -95,6 +96,7 @@ impl Cluster {
         if let (KnownParent::Found { summary, .. }, true, Some(Settled::Restless(_))) =
             (&known.parent, decision.carries_out, &decision.settled)
             && !request.is_dry_run()
+            && !is_bound_to_conflict(request)
         {
             self.changes.share.tell_of_step(&summary.uid, known.now);
         }
@@ -135,8 +137,12 @@ impl Cluster {
         let declared = inputs::declared(&settings.policies, summary.id.group(), resource);
         let is_drift = decision.cause == Some(Cause::Drift);
         let mut parent = Summary::clone(summary);
-        let changes =
-            if declared.is_empty() { Vec::new() } else { self.changes_of(&declared, is_drift).await };
+        if is_drift {
+            // What another replica has just seen.
+            self.changes.share.refresh().await;
+            known.below_parent.last = known.below_parent.last.max(self.changes.share.last_step(&parent.uid));
+        }
+        let changes = if declared.is_empty() { Vec::new() } else { self.changes_of(&declared).await };
         if parent.whole.is_none()
             && is_drift
             && inputs::depend_on_fields(&declared, &parent, &changes)
@@ -149,11 +155,9 @@ impl Cluster {
         parent.controllers().iter().for_each(|user| controllers.note(user, &Hashes::default()));
         let input = inputs::last(&declared, &parent, &controllers, changes.iter());
         known.input = input.or(known.input.take());
-        if !known.input.as_ref().is_some_and(|input| inputs::opens(input, &parent))
-            && let Some((owner, resource)) = self.owner_of(&parent, is_drift).await
-        {
-            let activity = (&self.activity_below(&owner.uid), known.below_parent.last);
-            let above = inputs::from_above(settings, &parent, (&owner, &resource), activity, known.now);
+        if let Some((owner, resource)) = self.owner_of(&parent, is_drift).await {
+            let below = self.activity_below(&owner.uid);
+            let above = inputs::from_above(settings, &parent, (&owner, &resource), &below, known.now);
             known.input = above.or(known.input.take());
         }
         if !is_drift {
@@ -163,31 +167,26 @@ impl Cluster {
         known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
     }
 
-    /// The owner of a parent and the plural name of its kind, if it is watched; else read, if it `must` be known.
+    /// The owner of a parent and the plural name of its kind: as it is, if it `must` be known, else as far as it is watched.
     async fn owner_of(&self, parent: &Summary, must: bool) -> Option<(Arc<Summary>, Arc<str>)> {
         let owner = parent.owner.as_ref()?;
-        let kind = self.kinds.of_kind(&owner.api_version, &owner.kind).await.ok()?;
         let namespace = owner.namespace.as_deref().unwrap_or(&parent.id.namespace);
-        let namespace = if kind.namespaced { namespace } else { "" };
-        let seen = self.watched(&kind).map(|index| index.look(namespace, &owner.name, &owner.uid));
-        match seen {
-            Some(Sight::Here(summary)) => {
-                Some((self.pending.over(summary), kind.resource.plural.as_str().into()))
-            }
-            Some(Sight::Departed) => None,
-            _ if must => match self.parent(owner, namespace, Freshness::Cached).await {
+        if must {
+            return match self.parent(owner, namespace, Freshness::Live).await {
                 KnownParent::Found { summary, resource } => Some((summary, resource)),
                 _ => None,
-            },
+            };
+        }
+        let kind = self.kinds.seen(&owner.api_version, &owner.kind)?;
+        let namespace = if kind.namespaced { namespace } else { "" };
+        match self.watched(&kind)?.look(namespace, &owner.name, &owner.uid) {
+            Sight::Here(summary) => Some((self.pending.over(summary), kind.resource.plural.as_str().into())),
             _ => None,
         }
     }
 
-    /// The changes of inputs that are known. What would be drift is worth asking for what other replicas have just seen.
-    async fn changes_of(&self, declared: &[&Input], is_drift: bool) -> Vec<Changed> {
-        if is_drift {
-            self.changes.share.refresh().await;
-        }
+    /// The changes of inputs that are known.
+    async fn changes_of(&self, declared: &[&Input]) -> Vec<Changed> {
         let mut changes = self.changes.of_inputs();
         changes.extend(self.changes.share.all());
         for (group, resource) in named(declared) {

@@ -111,6 +111,11 @@ impl Kinds {
         }
     }
 
+    /// The kind that an owner reference names, if it has been listed.
+    pub(crate) fn seen(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
+        self.served.load().as_ref()?.of_kind(group(api_version), kind)
+    }
+
     /// Some kind like this, where `*` stands for anything in either: of a group that is named, in any version; any of the
     /// group, if the kind is a pattern too.
     ///

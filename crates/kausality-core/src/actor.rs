@@ -60,7 +60,8 @@ pub fn identify(
         let reports = by_managers(request, parent, evidence);
         let by_tool =
             || managers::of_request(request).is_some_and(|manager| managers::is_of_people(&manager));
-        if reports == Some(Actor::Controller) || reports.is_some() && by_tool() {
+        let by_hand = || by_tool() || creates && !is_machine(request);
+        if reports == Some(Actor::Controller) || reports.is_some() && by_hand() {
             return reports;
         }
         // A manager that does not report may still be the controller's: Crossplane and Cluster API have one for each purpose.

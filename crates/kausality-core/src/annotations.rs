@@ -185,11 +185,18 @@ pub(crate) struct Observed {
 /// controller look again, and one that reports busy at each look would go on for ever.
 const AGAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
+/// How long after a change of the intent a controller that writes an unchanged status must have seen it.
+const UNCHANGED_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
+
 /// Whether a status without `observedGeneration` is about the present intent: it tells something else than the stored one, or
-/// its controller has acted on the intent. One that is written again as it was may be another loop's.
-fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, last_change: Option<Timestamp>) -> bool {
-    reconciler::tells_else(stored, sent)
-        || last_change.is_some_and(|last| intent_written(stored).is_none_or(|written| last > written))
+/// its controller has acted on the intent, or had the time to. One that is soon written again as it was may be another loop's.
+fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, calm: Calm) -> bool {
+    if reconciler::tells_else(stored, sent) {
+        return true;
+    }
+    let Some(written) = intent_written(stored) else { return calm.last_change.is_some() };
+    calm.last_change.is_some_and(|last| last > written)
+        || calm.now.is_some_and(|now| now.duration_since(written) >= UNCHANGED_TIMEOUT)
 }
 
 /// When the intent of an object was last changed, to the second, as its trace tells.
@@ -231,7 +238,7 @@ pub(crate) fn observe(
     let reading = stored.reading_with(sent.status);
     let generation = stored.metadata.generation;
     let observed = reading.observed_generation.or_else(|| {
-        let tells = || tells_of_intent(stored, sent, look.calm.last_change);
+        let tells = || tells_of_intent(stored, sent, look.calm);
         if reporter.is_none() || matches!(reading.standing, Standing::Silent | Standing::Unclear) || !tells()
         {
             return annotations.get(OBSERVED_GENERATION)?.parse().ok();

@@ -142,6 +142,8 @@ pub struct InputChange {
     pub at: Timestamp,
     /// How that came about, as far as known.
     pub trace: Option<Trace>,
+    /// Whether it is still being carried out, so that it counts as if it had just been made.
+    pub ongoing: bool,
 }
 
 /// What has been seen of the controller of an object: changes of the object that it carried out on its children.
@@ -164,10 +166,12 @@ impl Activity {
         }
     }
 
-    /// Notes the change of an input that a change of a child was for.
+    /// Notes the change of an input that a change of a child was for. One that is still being carried out is looked for each
+    /// time.
     pub fn act_on(&mut self, input: Option<&InputChange>) {
+        let input = input.filter(|input| !input.ongoing);
         let later = |known: &InputChange| input.is_some_and(|input| input.at > known.at);
-        if self.input.as_ref().is_none_or(later) {
+        if input.is_some() && self.input.as_ref().is_none_or(later) {
             self.input = input.cloned();
         }
     }

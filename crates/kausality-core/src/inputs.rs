@@ -25,7 +25,6 @@ use crate::{
     policy::Policies,
     relation,
     review::Request,
-    settle,
     summary::{ObjectId, Summary, is_custom},
     trace,
 };
@@ -241,13 +240,8 @@ pub fn last<'a>(
         foreign && inputs.iter().any(|input| reaches(input, parent, change))
     };
     let change = changes.filter(opens).max_by_key(|change| change.at)?;
-    Some(InputChange { object: change.object.clone(), at: change.at, trace: change.trace.clone() })
-}
-
-/// Whether a change of an input came after all that was seen of a parent's steady state.
-#[must_use]
-pub fn opens(input: &InputChange, parent: &Summary) -> bool {
-    settle::is_opened_by(parent, input.at)
+    let (object, trace) = (change.object.clone(), change.trace.clone());
+    Some(InputChange { object, at: change.at, trace, ongoing: false })
 }
 
 /// Whether any of these changes may reach a parent by what is in its fields.
@@ -290,10 +284,9 @@ fn reaches(input: &Input, parent: &Summary, change: &Changed) -> bool {
                     Some(_) => field(input, parent).iter().any(|value| **value == change.object.name),
                     None => {
                         !is_child
-                            && parent
-                                .whole
-                                .as_deref()
-                                .is_some_and(|whole| references::refers(whole, &change.object))
+                            && parent.whole.as_deref().is_some_and(|whole| {
+                                references::refers(whole, &parent.id.namespace, &change.object)
+                            })
                     }
                 };
                 change.extent == Extent::Intent && same_namespace && is_named()

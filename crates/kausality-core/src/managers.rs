@@ -32,6 +32,33 @@ pub(crate) fn is_of_people(manager: &str) -> bool {
     manager.starts_with("kubectl") || matches!(manager, "cmctl" | "k9s" | "oc")
 }
 
+/// The commands of kubectl that write, each of which is a manager.
+const KUBECTL: [&str; 17] = [
+    "annotate",
+    "autoscale",
+    "client-side-apply",
+    "create",
+    "debug",
+    "edit",
+    "expose",
+    "label",
+    "last-applied",
+    "patch",
+    "replace",
+    "rollout",
+    "run",
+    "scale",
+    "set",
+    "taint",
+    "apply",
+];
+
+/// Managers of tools by which one asks a controller for something, by way of the status: `cmctl`, and plugins of kubectl such as
+/// that of Argo Rollouts.
+pub(crate) fn is_plugin(manager: &str) -> bool {
+    manager == "cmctl" || manager.strip_prefix("kubectl-").is_some_and(|command| !KUBECTL.contains(&command))
+}
+
 /// The managers that report on an object as controllers do: they own `observedGeneration`, conditions or a phase in its
 /// status.
 #[must_use]

@@ -86,9 +86,9 @@ impl Reporter {
             return Self::Controller;
         }
         let manager = managers::of_request(request);
-        // Pipelines promote and renew by the tools that people use; what nobody else reports on is a script's.
-        let by_tool = !controllers.is_empty() && manager.as_deref().is_some_and(managers::is_of_people);
-        if is_machine(request) && !by_tool {
+        // Pipelines promote and renew by tools that are made for it. A script that reports by kubectl itself is a controller.
+        let by_plugin = manager.as_deref().is_some_and(managers::is_plugin);
+        if is_machine(request) && !by_plugin {
             return if reports { Self::Controller } else { Self::Bystander };
         }
         let reporters = managers::of_status(&stored.metadata);

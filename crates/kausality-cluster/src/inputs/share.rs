@@ -53,6 +53,12 @@ const STEP: SignedDuration = SignedDuration::from_secs(1);
 /// How soon a write that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long writes are apart at least: each is one of the whole ConfigMap, and every replica reads it.
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How soon it is tried again to write where that is not allowed, or where there is no ConfigMap.
+const ABSENT_INTERVAL: Duration = Duration::from_secs(60);
+
 /// How long the API server may take to answer.
 const DEADLINE: Duration = Duration::from_secs(2);
 
@@ -145,6 +151,8 @@ struct Records {
     inputs: BTreeMap<String, Record>,
     /// When something was last done below a parent, by its key.
     below: BTreeMap<String, Timestamp>,
+    /// The version of the ConfigMap that held them.
+    version: u64,
 }
 
 /// Tells other replicas, and hears from them. Does nothing until it is [kept](Self::keep).
@@ -220,13 +228,15 @@ impl Share {
             if batch == Records::default() {
                 continue;
             }
-            let patch = patch(&lock(&self.known), &batch, now());
+            let known = lock(&self.known).clone();
+            let patch = patch(&known, &batch, now());
             let parameters = PatchParams::default();
             let merge = Patch::Merge(&patch);
             let written = tokio::time::timeout(DEADLINE, api.patch(NAME, &parameters, &merge)).await;
             let (failed, again) = match written {
                 Ok(Ok(object)) => {
                     self.learn(&object);
+                    tokio::time::sleep(WRITE_INTERVAL).await;
                     continue;
                 }
                 // Until somebody installs it.
@@ -241,6 +251,7 @@ impl Share {
                 "other replicas cannot be told of changes of inputs (ConfigMap {NAME})"
             );
             if !again {
+                tokio::time::sleep(ABSENT_INTERVAL).await;
                 continue;
             }
             self.put_back(batch);
@@ -260,8 +271,13 @@ impl Share {
         }
     }
 
+    /// Takes what an object holds, unless something newer is known.
     fn learn(&self, object: &DynamicObject) {
-        *lock(&self.known) = read(&object.data);
+        let version = object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
+        let mut known = lock(&self.known);
+        if version.unwrap_or(0) >= known.version {
+            *known = Records { version: version.unwrap_or(0), ..read(&object.data) };
+        }
     }
 }
 
@@ -372,7 +388,7 @@ mod tests {
 
     fn records(changes: impl IntoIterator<Item = Changed>) -> Records {
         let records = changes.into_iter().map(|change| Record::from(&change));
-        Records { inputs: records.map(|it| (it.key(), it)).collect(), below: BTreeMap::new() }
+        Records { inputs: records.map(|it| (it.key(), it)).collect(), ..Records::default() }
     }
 
     /// What one replica writes is what another reads, who did it included.
@@ -423,7 +439,7 @@ mod tests {
     fn replicas_know_when_something_was_done_below_a_parent() {
         let below = |steps: &[(&str, i64)]| Records {
             below: steps.iter().map(|(uid, second)| (format!("{BELOW}{uid}"), at(*second))).collect(),
-            inputs: BTreeMap::new(),
+            ..Records::default()
         };
         let known = below(&[("a", 500), ("b", 100), ("c", 900)]);
         let written = patch(&known, &below(&[("a", 1000)]), at(1000));

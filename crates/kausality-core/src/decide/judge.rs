@@ -245,9 +245,8 @@ impl Draft {
         let input = facts.recent_input().map(|input| input.at);
         let calm = Calm { now, last_change: facts.below_parent.last, input };
         let settled = settle::of(parent, settling, calm);
-        if let Some(InputChange { object, at, .. }) = facts.recent_input() {
-            let when =
-                if *at == facts.now { ", and is not done yet".to_owned() } else { format!(" at {at}") };
+        if let Some(InputChange { object, at, ongoing, .. }) = facts.recent_input() {
+            let when = if *ongoing { ", and is not done yet".to_owned() } else { format!(" at {at}") };
             self.saw(Rule::Input, format!("{object} was changed{when}"));
         }
         let (phase, shown_by) = phase::of(parent, &settled);

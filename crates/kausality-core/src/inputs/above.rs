@@ -10,27 +10,25 @@ use crate::{
     summary::Summary,
 };
 
-/// For how long after the last step somebody may still be about something.
-const HORIZON: SignedDuration = SignedDuration::from_mins(10);
+/// For how long somebody may be about something. What is stuck for longer explains nothing any more.
+const HORIZON: SignedDuration = SignedDuration::from_mins(30);
 
 /// What the owner of a parent asks for, as an input of the parent: an intent that is younger than the parent's, and that the
 /// owner's controller is still carrying out. A restarted Rollout evicts Pods, and its ReplicaSet, of which nobody asked anything,
 /// replaces them.
 ///
-/// `resource` is the plural name of the owner's kind, `below` what was seen below the owner, `last` when the parent's controller
-/// last acted.
+/// `resource` is the plural name of the owner's kind, `below` what was seen below the owner.
 #[must_use]
 pub fn from_above(
     settings: &Settings,
     parent: &Summary,
     (owner, resource): (&Summary, &str),
-    (below, last): (&Activity, Option<Timestamp>),
+    below: &Activity,
     now: Timestamp,
 ) -> Option<InputChange> {
     let written = owner.intent_written()?;
     let is_younger = written > parent.intent_written()?;
-    let latest = below.last.max(last).map_or(written, |step| step.max(written));
-    if !is_younger || now.duration_since(latest) >= HORIZON {
+    if !is_younger || now.duration_since(written) >= HORIZON {
         return None;
     }
     let settling = settings.policies.settling(owner.id.group(), resource, settings.quiet_time);
@@ -39,7 +37,7 @@ pub fn from_above(
         && !matches!(owner.status.standing, Standing::Never(_))
         && !owner.deleting;
     let trace = owner.annotation(TRACE).and_then(|text| Trace::decode(text).ok())?;
-    is_open.then(|| InputChange { object: owner.id.clone(), at: now, trace: Some(trace) })
+    is_open.then(|| InputChange { object: owner.id.clone(), at: now, trace: Some(trace), ongoing: true })
 }
 
 #[cfg(test)]
@@ -63,10 +61,10 @@ mod tests {
         summary
     }
 
-    /// Who is found to ask at second 20, if anybody.
-    fn found(owner: &Summary, parent: &Summary, last: Option<i64>, now: i64) -> Option<String> {
-        let (settings, activity) = (Settings::default(), (&Activity::default(), last.map(at)));
-        let input = from_above(&settings, parent, (owner, "owners"), activity, at(now))?;
+    /// Who is found to ask at that second, if anybody.
+    fn found(owner: &Summary, parent: &Summary, now: i64) -> Option<String> {
+        let input =
+            from_above(&Settings::default(), parent, (owner, "owners"), &Activity::default(), at(now))?;
         assert_eq!(input.at, at(now));
         Some(input.trace.unwrap().hops()[0].user.clone())
     }
@@ -75,25 +73,25 @@ mod tests {
     fn an_owner_that_is_not_done_with_a_younger_intent_asks() {
         let busy = json!({"observedGeneration": 1});
         let (owner, parent) = (object("Owner", 10, &busy), object("Parent", 5, &json!({})));
-        assert_eq!(found(&owner, &parent, None, 20).as_deref(), Some("alice"));
+        assert_eq!(found(&owner, &parent, 20).as_deref(), Some("alice"));
         // Whatever it asked for before the parent was changed has reached the parent.
-        assert_eq!(found(&owner, &object("Parent", 10, &json!({})), None, 20), None);
+        assert_eq!(found(&owner, &object("Parent", 10, &json!({})), 20), None);
         // It is done.
         let done = json!({"observedGeneration": 2});
-        assert_eq!(found(&object("Owner", 10, &done), &parent, None, 20), None);
+        assert_eq!(found(&object("Owner", 10, &done), &parent, 20), None);
         // It goes.
         let mut going = owner.clone();
         going.deleting = true;
-        assert_eq!(found(&going, &parent, None, 20), None);
-        // It is stuck, and nothing has happened for long.
-        assert_eq!(found(&owner, &parent, None, 10 + 600), None);
-        assert!(found(&owner, &parent, Some(500), 10 + 600).is_some());
+        assert_eq!(found(&going, &parent, 20), None);
+        // It is stuck.
+        assert!(found(&owner, &parent, 10 + 1799).is_some());
+        assert_eq!(found(&owner, &parent, 10 + 1800), None);
     }
 
     #[test]
     fn who_acts_on_a_schedule_is_never_done_and_asks_for_nothing() {
         let mut owner = object("Owner", 10, &json!({}));
         owner.status.standing = Standing::Never("a schedule");
-        assert_eq!(found(&owner, &object("Parent", 5, &json!({})), None, 20), None);
+        assert_eq!(found(&owner, &object("Parent", 5, &json!({})), 20), None);
     }
 }

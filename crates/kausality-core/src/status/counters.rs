@@ -22,8 +22,14 @@ pub(super) fn standing(object: &Object<'_>, status: Option<&RawValue>) -> Option
     let number = |fields: &BTreeMap<String, &RawValue>, name: &str| -> Option<i64> {
         parse::<Option<i64>>(fields.get(name)?)
     };
+    // A rollout that stops half-way on purpose leaves the others as they are.
+    let is_partial = object.intent.field("spec").is_some_and(|spec| {
+        [r#""partition":"#, r#""paused":true"#, r#""OnDelete""#].iter().any(|part| spec.get().contains(part))
+    });
+    let counts = |name: &&&str| !(is_partial && **name == "updatedReplicas");
     COUNTERS.into_iter().find_map(|names| {
-        let counted: Vec<i64> = names.iter().filter_map(|name| number(&status, name)).collect();
+        let counted: Vec<i64> =
+            names.iter().filter(counts).filter_map(|name| number(&status, name)).collect();
         let [first, _, ..] = *counted else { return None };
         let wanted = number(&spec, names.first()?).unwrap_or(first);
         let arrived = counted.iter().all(|count| *count == wanted);

@@ -10,7 +10,7 @@ use crate::{review::Object, summary};
 pub(super) fn due(object: &Object<'_>, status: &Common) -> Option<Timestamp> {
     match (summary::group(&object.api_version), &*object.kind) {
         ("cert-manager.io", "Certificate") => status.renewal_time.parse().ok(),
-        ("external-secrets.io", "ExternalSecret" | "ClusterExternalSecret") => refresh(object, status),
+        ("external-secrets.io", "ExternalSecret") => refresh(object, status),
         _ => None,
     }
 }
@@ -22,12 +22,15 @@ fn refresh(object: &Object<'_>, status: &Common) -> Option<Timestamp> {
     struct Spec {
         #[serde(deserialize_with = "lenient")]
         refresh_interval: String,
+        #[serde(deserialize_with = "lenient")]
+        refresh_policy: String,
     }
     let spec: Spec = object.intent.field("spec").map(parse)?;
     let interval: SignedDuration = spec.refresh_interval.parse().ok()?;
     let last: Timestamp = status.refresh_time.parse().ok()?;
     // 0 stands for never.
-    last.checked_add(interval).ok().filter(|_| !interval.is_zero())
+    let is_periodic = matches!(&*spec.refresh_policy, "" | "Periodic") && !interval.is_zero();
+    last.checked_add(interval).ok().filter(|_| is_periodic)
 }
 
 /// When an object is due to be changed by its parent's controller, as that has written on it: Argo Rollouts keeps the old

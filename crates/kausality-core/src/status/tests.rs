@@ -335,14 +335,15 @@ fn a_certificate_is_due_when_it_says_so() {
 #[test]
 fn an_external_secret_is_due_when_its_store_is_read_again() {
     let due = |interval: &str| {
-        let spec = format!(r#"{{"refreshInterval":"{interval}"}}"#);
+        let (interval, policy) = interval.split_once(' ').unwrap_or((interval, "Periodic"));
+        let spec = format!(r#"{{"refreshInterval":"{interval}","refreshPolicy":"{policy}"}}"#);
         let status = r#"{"refreshTime":"2026-11-16T17:00:00Z"}"#;
         let text = object("external-secrets.io/v1/ExternalSecret", &spec, status);
         Object::parse(&text).unwrap().reading().due.map(|due| due.to_string())
     };
     assert_eq!(due("1h0m0s").as_deref(), Some("2026-11-16T18:00:00Z"));
     assert_eq!(due("30s").as_deref(), Some("2026-11-16T17:00:30Z"));
-    for never in ["0", "0s", "", "often"] {
+    for never in ["0", "0s", "", "often", "1h CreatedOnce"] {
         assert_eq!(due(never), None, "{never}");
     }
 }

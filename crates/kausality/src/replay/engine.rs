@@ -204,20 +204,16 @@ impl Engine {
         let mut parent = Summary::clone(summary);
         parent.whole = self.world.get(&key_of(&summary.id)).and_then(Stored::whole);
         let candidates = self.changes.look_around(request, &parent, &self.settings.policies, known, decision);
-        let opened = known.input.as_ref().is_some_and(|input| inputs::opens(input, &parent));
-        if !opened {
-            let above = self.above(&parent, known.below_parent.last, known.now);
-            known.input = above.or(known.input.take());
-        }
+        known.input = self.above(&parent, known.now).or(known.input.take());
         candidates
     }
 
     /// What the owner of a parent is still about.
-    fn above(&mut self, parent: &Summary, last: Option<Timestamp>, now: Timestamp) -> Option<InputChange> {
+    fn above(&mut self, parent: &Summary, now: Timestamp) -> Option<InputChange> {
         let owner = self.world.parent(parent.owner.as_ref()?, &parent.id.namespace);
         let KnownParent::Found { summary, resource } = owner else { return None };
         let below = self.below.get(&summary.uid).cloned().unwrap_or_default();
-        inputs::from_above(&self.settings, parent, (&summary, &resource), (&below, last), now)
+        inputs::from_above(&self.settings, parent, (&summary, &resource), &below, now)
     }
 
     /// The time of a request is not in it: the newest write that it shows comes closest.

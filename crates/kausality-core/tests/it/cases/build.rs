@@ -208,7 +208,7 @@ fn input(at: Timestamp) -> InputChange {
     };
     let trace =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "input", "user": "carol", "timestamp": at}]);
-    InputChange { object, at, trace: Trace::decode(&trace.to_string()).ok() }
+    InputChange { object, at, trace: Trace::decode(&trace.to_string()).ok(), ongoing: false }
 }
 
 fn hint(at: Timestamp) -> Hint {
