@@ -7,10 +7,13 @@ mod controller;
 mod life;
 mod writes;
 
-use kausality_testbed::{Component, Peer, peer_or_skip, start_or_skip};
+use kausality_testbed::{AuditEvent, Component, Peer, peer_or_skip, start_or_skip};
 
-use crate::stage::Webhook;
+use crate::{agreement, stage::Webhook};
 use life::{IDLE, Life};
+
+/// Where the API server notes what Kausality took for the cause of a change.
+const CAUSE: &str = "drift.kausality.io/cause";
 
 /// Whether Kausality is there.
 #[derive(Clone, Copy, PartialEq)]
@@ -45,5 +48,13 @@ async fn play(peer: &Peer, kausality: Kausality) -> Option<Life> {
     };
     let life = life::play(&plane, kausality == Kausality::Logs).await;
     controller.is_running().unwrap();
+    if kausality == Kausality::Logs {
+        // Somebody asked for all of it: the canary's steps after its promotion, too.
+        let is_drift =
+            |event: &AuditEvent| event.annotations.get(CAUSE).is_some_and(|cause| cause == "Drift");
+        let drifts: Vec<_> = plane.audit().unwrap().into_iter().filter(is_drift).collect();
+        assert!(drifts.is_empty(), "{drifts:#?}");
+        agreement::check(&plane, &[]);
+    }
     Some(life)
 }

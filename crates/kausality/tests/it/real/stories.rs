@@ -1,6 +1,6 @@
 //! What must work: rollouts, corrections, approvals, and at which price.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kausality_testbed::{AuditEvent, ControlPlane, MASTERS, eventually, free_port};
 use kube::{
@@ -51,6 +51,39 @@ async fn a_rollout_passes_and_a_correction_is_denied_until_it_is_approved() {
     .unwrap();
     assert_eq!(annotation(&get(&plane, &["deployment", "web"]), "approvals"), "", "it is used up");
     assert_eq!(users(&get(&plane, &["replicaset", name])), ["bob", deployment_controller]);
+}
+
+/// How long a Deployment is left alone.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Its controller copies all annotations to ReplicaSets, ours among them. Once that is done, nobody writes, as without us.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_deployment_is_left_alone() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start(&plane).await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=2"]);
+    rolled_out(&plane, "web", 1).await;
+    let writes = || {
+        let of_workloads = |event: &AuditEvent| {
+            let writes = matches!(event.verb.as_str(), "create" | "update" | "patch" | "delete");
+            writes && matches!(event.resource.as_str(), "deployments" | "replicasets" | "pods")
+        };
+        plane.audit().unwrap().into_iter().filter(of_workloads).collect::<Vec<AuditEvent>>()
+    };
+    let (mut before, mut since) = (writes().len(), Instant::now());
+    eventually(PATIENCE, "a pause", async || {
+        let now = writes().len();
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+        (since.elapsed() >= Duration::from_secs(5)).then_some(())
+    })
+    .await
+    .unwrap();
+    tokio::time::sleep(IDLE).await;
+    let after = writes();
+    assert_eq!(after.len(), before, "{:#?}", &after[before..]);
 }
 
 fn user_agent_calls(plane: &ControlPlane, agent: &str) -> Vec<AuditEvent> {

@@ -13,7 +13,7 @@ use super::writes::Writes;
 use crate::stage::{PATIENCE, apply, get, must};
 
 /// How long a paused Rollout is observed.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
+pub(super) const IDLE: Duration = Duration::from_secs(60);
 
 /// The controller is done with a phase when it has written nothing for this long.
 const QUIET: Duration = Duration::from_secs(2);
