@@ -165,10 +165,10 @@ test-peers: ## Run the suites that need third-party programs, where those are bu
 		*) printf '%s\n' "$$said" >&2; exit $$code ;; \
 		esac; \
 	done; \
-	if [ $${#suites[@]} != 0 ]; then \
-		printf '\n==> Running the suites %s\n' "$${suites[*]}"; \
-		RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked --test peers -- "$${suites[@]}"; \
-	fi
+	for suite in "$${suites[@]}"; do \
+		printf '\n==> Running the suite %s\n' "$$suite"; \
+		cargo test --workspace --locked --test peers -- "$$suite"; \
+	done
 
 # Not in `make test`: each bug is built, and then looked for in up to 1,000 seeds.
 .PHONY: check-planted
