@@ -150,6 +150,13 @@ soak: ## Play thousands of random seeds, histories and programs, not the few of 
 		KAUSALITY_DIFFERENTIAL_SEEDS=$${KAUSALITY_DIFFERENTIAL_SEEDS:-600} cargo test --locked --test it -- \
 		histories:: ownership:: differential::
 
+# Not in `make test`, which does it for less than a minute: half an hour of a control plane where everything comes and goes.
+.PHONY: life
+life: ## Live half an hour on a real control plane: churn, drifts, policies, restarts of every part, certificates
+	$(call say,Living for half an hour)
+	@KAUSALITY_LIFE_SECONDS=$${KAUSALITY_LIFE_SECONDS:-1800} REQUIRE_CONTROL_PLANE=1 \
+		cargo test --locked --test it much_life -- --nocapture
+
 # Not in `make test`: each suite needs a program of somebody else. With REQUIRE_PEERS=1 those are built, which takes
 # minutes; without, suites whose program is not in the cache are skipped. For the whole workspace, so that dependencies
 # have the same features as in `make check-tests`, and are not built once more.

@@ -20,23 +20,35 @@ mod step;
 
 pub use step::{DriftStep, MAX_EXPLANATION, MAX_STEPS};
 
+/// How many bytes an entry takes at most, as JSON, when it is written: what becomes of it later has room in that.
+pub const MAX_ENTRY: usize = 32 * 1024;
+
 /// How many changes of fields an entry holds.
 pub const MAX_CHANGES: usize = 100;
+
+/// How many bytes they may take together. The others are only counted.
+pub const MAX_CHANGES_BYTES: usize = 12 * 1024;
+
+/// How many bytes the trace of an entry may take. What lies between its origin and its end goes first.
+pub const MAX_TRACE: usize = 4 * 1024;
 
 /// How many bytes the value of a field may take in an entry.
 pub const MAX_VALUE: usize = 1024;
 
-/// How many bytes the two objects of an entry may take together. Bigger ones are left out.
-pub const MAX_OBJECTS: usize = 128 * 1024;
-
 /// How many open entries a namespace holds.
 pub const MAX_OPEN: usize = 500;
+
+/// How many bytes they may take together.
+pub const MAX_OPEN_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many of them are about one child: one whose drift is another each time must not take the place of all others.
 pub const MAX_OPEN_OF_CHILD: usize = 20;
 
 /// How many entries that are over a namespace holds, whatever their age.
 pub const MAX_RESOLVED: usize = 500;
+
+/// How many bytes they may take together.
+pub const MAX_RESOLVED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The label with the uid of the parent, by which its drifts are found.
 pub const PARENT_UID: &str = "kausality.io/parent-uid";
@@ -108,7 +120,7 @@ pub struct DriftSpec {
     /// The child before, on UPDATE. Values of Secrets are digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_object: Option<Value>,
-    /// The child as the controller wants it; on DELETE, as it is. Absent if too big.
+    /// The child as the controller wants it; on DELETE, as it is. Absent, as the one before, if both do not fit the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_object: Option<Value>,
     /// The same in a few words.
@@ -251,6 +263,8 @@ pub enum ResolutionReason {
     ChildGone,
     /// A change that a policy denied was not tried again.
     Expired,
+    /// The child is another meanwhile: the change cannot be made any more as it was seen.
+    Superseded,
 }
 
 impl ResolutionReason {
@@ -263,6 +277,7 @@ impl ResolutionReason {
             Self::Approved => "Approved",
             Self::ChildGone => "ChildGone",
             Self::Expired => "Expired",
+            Self::Superseded => "Superseded",
         }
     }
 }

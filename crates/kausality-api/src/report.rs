@@ -48,7 +48,7 @@ pub struct DriftReportSpec {
 pub enum ReportPhase {
     /// It was seen.
     Detected,
-    /// It is over: the parent's intent changed, it was approved, or the child is gone.
+    /// It is over: the parent's intent changed, it was approved, the child is gone, or has been changed by others.
     Resolved,
 }
 

@@ -48,6 +48,12 @@ pub enum Operator {
 }
 
 impl LabelSelector {
+    /// The labels that it asks for.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let of_expressions = self.match_expressions.iter().map(|requirement| requirement.key.as_str());
+        self.match_labels.keys().map(String::as_str).chain(of_expressions)
+    }
+
     /// Reads a selector as kubectl takes it: `app=web,tier!=db,env in (a,b),!old`.
     ///
     /// # Errors

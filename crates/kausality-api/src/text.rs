@@ -43,6 +43,34 @@ pub fn shorten(text: &str, max: usize) -> String {
     short
 }
 
+/// As much of `text` as takes `max` bytes at most in JSON, without its quotes, with `…` in place of what was cut.
+///
+/// ```
+/// assert_eq!(kausality_api::text::fit("déjà vu", 8), "déj…");
+/// assert_eq!(kausality_api::text::fit("a\u{1}\u{1}", 12), "a\u{1}…");
+/// assert_eq!(kausality_api::text::fit("short", 5), "short");
+/// ```
+#[must_use]
+pub fn fit(text: &str, max: usize) -> String {
+    let bytes = |character: char| match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    };
+    let (mut used, mut end) = (0, 0);
+    let room = max.saturating_sub('…'.len_utf8());
+    for (at, character) in text.char_indices() {
+        if used <= room {
+            end = at;
+        }
+        used += bytes(character);
+        if used > max {
+            return format!("{}…", &text[..end]);
+        }
+    }
+    text.to_owned()
+}
+
 /// At most `max` characters of `text`, with `…` in place of what was cut out of its middle: what quotes a long value often
 /// says at its end what is wrong with it.
 ///

@@ -127,6 +127,36 @@ impl Trace {
         self
     }
 
+    /// As much of this trace as takes so many bytes: its origin, and the last hops before the end. Nothing, if not even the
+    /// origin does.
+    #[must_use]
+    pub fn within(&self, bytes: usize) -> Option<Self> {
+        if self.encode().len() <= bytes {
+            return Some(self.clone());
+        }
+        let size =
+            |hop: &Hop| serde_json::to_string(hop).map_or(usize::MAX, |text| text.len().saturating_add(1));
+        let (origin, later) = self.hops.split_first()?;
+        // Brackets; each hop pays for a comma.
+        let mut room = bytes.saturating_sub(1);
+        let mut origin = origin.clone().bounded();
+        if size(&origin) > room {
+            origin.labels.clear();
+        }
+        room = room.checked_sub(size(&origin))?;
+        let last = |hop: &&Hop| match room.checked_sub(size(hop)) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        };
+        let mut hops: Vec<Hop> = later.iter().rev().take_while(last).cloned().collect();
+        hops.push(origin);
+        hops.reverse();
+        Some(Self { hops })
+    }
+
     /// The hops, origin first.
     #[must_use]
     pub fn hops(&self) -> &[Hop] {

@@ -6,23 +6,29 @@ use kausality_api::approval::Approval;
 use kausality_core::{
     Decision, Exception, Facts, Known, KnownParent, Review,
     cause::Cause,
-    decide,
     decision::Effect,
     decisions,
     gate::Resolution,
     ledger, questions,
     review::{BadReview, Request},
 };
-use tokio::time::Instant;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    time::Instant,
+};
 
 use crate::{
     clock::left_until,
     cluster::{Cluster, Freshness},
     index::Sight,
+    spent::Again,
 };
 
 /// How long a decision may take, if there is time for it.
 const TIME: Duration = Duration::from_secs(6);
+
+/// From how many bytes on a review is not worked on by the threads that read and answer.
+const LARGE_REVIEW: usize = 64 * 1024;
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
@@ -39,26 +45,42 @@ impl Cluster {
         until: Instant,
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
-        let mut review = Review::parse(bytes)?;
+        let deletion;
+        let mut review = off_io(bytes.len(), || Review::parse(bytes))?;
         let settings = self.settings();
+        let until = until.min(Instant::now() + TIME);
+        let mut unreadable = None;
+        if let Some((namespace, name)) = review.evicted() {
+            match self.read_pod(namespace, name, until).await {
+                Ok(pod) => {
+                    deletion = review.as_deletion_of(&pod);
+                    review = Review::parse(&deletion)?;
+                }
+                Err(why) => unreadable = Some(Err(why)),
+            }
+        }
         let request = &mut review.request;
         if let Some(old) = &mut request.old_object {
             let resource = &request.resource;
             old.read_by(settings.policies.status_rules(&resource.group, &resource.resource));
             self.pending.dress(old);
         }
-        let until = until.min(Instant::now() + TIME);
+        let review = review;
+        let decide =
+            |known: &Known| off_io(bytes.len(), || kausality_core::decide(&review, &known.facts(&settings)));
         let mut known = self.know(&review.request, Freshness::Cached, until).await;
-        let mut decision = decide(&review, &known.facts(&settings));
+        known.scaled = known.scaled.or(unreadable.clone());
+        let mut decision = decide(&known);
         // Mostly it is the watch that lags behind: a moment saves a live read.
         if must_confirm(&decision) && self.catches_up(&known).await {
             known = self.know(&review.request, Freshness::Cached, until).await;
-            decision = decide(&review, &known.facts(&settings));
+            decision = decide(&known);
         }
         if must_confirm(&decision) {
-            let live = self.know(&review.request, Freshness::Live, until).await;
+            let mut live = self.know(&review.request, Freshness::Live, until).await;
+            live.scaled = live.scaled.or(unreadable);
             if !live.agrees_with(&known) {
-                decision = decide(&review, &live.facts(&settings));
+                decision = decide(&live);
             }
             known = live;
         }
@@ -68,7 +90,7 @@ impl Cluster {
             // What could not be found out in time explains nothing.
             let _ = tokio::time::timeout_at(until, look).await;
             if known.input.is_some() || !known.hints.is_empty() || known.below_parent.last > last_step {
-                decision = decide(&review, &known.facts(&settings));
+                decision = decide(&known);
             }
         }
         let mut attempts = 1;
@@ -81,16 +103,22 @@ impl Cluster {
                 known = self.know(&review.request, Freshness::Live, until).await;
                 (known.input, known.hints) = (input, hints);
             }
-            decision = decide(&review, &known.facts(&settings));
+            decision = decide(&known);
             attempts += 1;
         }
         if let Some(approval) = used_up(&decision) {
             self.spent.note(&review.request, approval);
         } else if wants_approval(&decision)
-            && let Some(approval) = self.spent.again(&review.request)
+            && let Some(Again { approval, answered }) = self.spent.again(&review.request)
         {
-            known.exception = Some(Exception::Used(Box::new(approval)));
-            decision = decide(&review, &known.facts(&settings));
+            let is_copy = match &answered {
+                Some(answered) => self.is_copy(&review.request, answered, until).await,
+                None => false,
+            };
+            if !is_copy {
+                known.exception = Some(Exception::Used(Box::new(approval)));
+                decision = decide(&known);
+            }
         }
         self.lately.note(&review.request, &decision);
         self.below.note(&review.request, &known, &decision);
@@ -117,6 +145,13 @@ impl Cluster {
         }
         Ok((describe(&review.request), decision))
     }
+}
+
+/// Work on a review of so many bytes. What may take long must not keep others from being read and answered.
+fn off_io<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let has_others =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes > LARGE_REVIEW && has_others { tokio::task::block_in_place(work) } else { work() }
 }
 
 impl Cluster {

@@ -56,7 +56,7 @@ pub struct Cluster {
     /// fail.
     pub(crate) fresh: Client,
     pub(crate) clock: Clock,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Arc<Ledger>,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
     pub(crate) pending: Pending,
@@ -129,7 +129,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             kinds: Kinds::new(fresh.clone()),
             events: Events::new(client.clone(), clock.clone()),
-            ledger: Ledger::new(client.clone(), clock.clone()),
+            ledger: Arc::new(Ledger::new(client.clone(), clock.clone())),
             client,
             fresh,
             clock,
@@ -204,15 +204,9 @@ impl Cluster {
         });
     }
 
-    /// What makes digests of Secret values differ between clusters, but not between replicas: the uid of the
-    /// namespace that every cluster has.
-    ///
-    /// # Errors
-    /// If the API server does not tell.
-    pub async fn salt(client: &Client) -> Result<Vec<u8>, kube::Error> {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &namespaces::resource());
-        let namespace = api.get("kube-system").await?;
-        Ok(namespace.metadata.uid.unwrap_or_default().into_bytes())
+    /// Lets digests of secrets have another salt from now on.
+    pub(crate) fn set_salt(&self, salt: &[u8]) {
+        self.set(|settings| settings.salt = salt.to_vec());
     }
 
     /// The user name under which this process writes.

@@ -230,7 +230,7 @@ impl Index {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner).clone();
         match summarise(object, &self.kind.resource, rules) {
             Ok(summary) => {
-                if summary.status.has_evidence() {
+                if summary.shows_progress() {
                     self.evidence.store(true, Ordering::Relaxed);
                 }
                 (place, Some(Box::new(Compact::from(&summary))))

@@ -99,10 +99,11 @@ impl Shows {
         }
         match decision.class {
             Class::Delete => return Some(Self::Deletion),
-            Class::Update | Class::Release | Class::Scale => {}
+            Class::Update | Class::Release | Class::Adopt | Class::Relabel | Class::Scale => {}
             Class::Metadata if changes_annotations(request, decision) => {}
             Class::Status if changes_status(request) => {}
-            Class::Metadata | Class::Status | Class::Create | Class::Own | Class::Ignored => return None,
+            Class::Metadata | Class::Status | Class::Create => return None,
+            Class::Evict | Class::Bind | Class::Own | Class::Ignored => return None,
         }
         request.old_object.as_ref()?.metadata.resource_version.parse().ok().map(Self::After)
     }

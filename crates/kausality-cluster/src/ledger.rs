@@ -43,6 +43,7 @@ mod tab;
 
 use bounds::{Bound, Refused};
 use ground::Ground;
+use patch::Found;
 use shelf::{Key, Shelf, Stored};
 use tab::{Sighting, Tab};
 
@@ -74,6 +75,14 @@ pub(crate) struct Ledger {
     shelf: Shelf,
     tabs: Mutex<BTreeMap<Key, Arc<Tab>>>,
     pub(crate) refused: Refused,
+}
+
+/// An occurrence that is to be entered.
+struct First {
+    ground: Ground,
+    child: u64,
+    entry: Entry,
+    sighting: Sighting,
 }
 
 /// What became of an attempt to enter a drift.
@@ -121,7 +130,12 @@ impl Ledger {
     }
 
     /// Enters a drift, or counts it once more. Returns when it is in the cluster, or will not be in time.
-    pub(crate) async fn enter(&self, drift: &Drift, decision: &Decision, until: Instant) -> Entered {
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        drift: &Drift,
+        decision: &Decision,
+        until: Instant,
+    ) -> Entered {
         if !self.opens(until.min(Instant::now() + PATIENCE)).await {
             return Entered::Off;
         }
@@ -131,8 +145,8 @@ impl Ledger {
         let sighting = Sighting {
             at: moment(&self.clock),
             state: ledger::state(decision),
-            explanation: decision.explanation.recorded(),
-            request: drift.report.spec.request.clone(),
+            explanation: ledger::explanation(decision),
+            request: ledger::request(&drift.report.spec.request),
         };
         if self.is_entered(&key, &tab, ground) {
             tab.notes().see(sighting);
@@ -140,25 +154,33 @@ impl Ledger {
         }
         let until = until.min(Instant::now() + PATIENCE);
         let entering = async {
-            let _writing = tab.writing.lock().await;
+            let writing = tab.writing.clone().lock_owned().await;
             // Whoever wrote before has perhaps done it.
             if self.is_entered(&key, &tab, ground) {
                 tab.notes().see(sighting);
-                return Ok(Entered::Yes);
+                return Entered::Yes;
             }
             if tab.notes().failed_until.is_some_and(|until| until > Instant::now()) {
-                return Ok(Entered::No);
+                return Entered::No;
             }
-            self.write_first(&key, &tab, drift, decision, sighting).await
+            let first = First {
+                ground,
+                child: ground::child(&drift.report.spec.child),
+                entry: ledger::entry(drift, decision, sighting.at),
+                sighting,
+            };
+            // The API server may store an entry after its answer was waited for in vain, so the write goes on without the
+            // request, and the sighting counts.
+            let (ledger, key, tab) = (self.clone(), key.clone(), tab.clone());
+            let written = tokio::spawn(async move {
+                let _writing = writing;
+                ledger.write_in_time(&key, &tab, first).await
+            });
+            written.await.unwrap_or(Entered::No)
         };
         match timeout_at(until, entering).await {
-            Ok(Ok(Entered::Full(bound))) => self.refuse(&key, bound),
-            Ok(Ok(entered)) => entered,
-            Ok(Err(error)) => {
-                tracing::warn!(drift = key.1, %error, "a drift could not be entered into the ledger");
-                tab.notes().failed_until = Some(Instant::now() + AGAIN);
-                Entered::No
-            }
+            Ok(Entered::Full(bound)) => self.refuse(&key, bound),
+            Ok(entered) => entered,
             Err(_) => {
                 tracing::warn!(drift = key.1, "a drift could not be entered into the ledger in time");
                 Entered::No
@@ -241,29 +263,41 @@ impl Ledger {
         (tabs.len() < MAX_TABS).then(|| tabs.entry(key.clone()).or_default().clone())
     }
 
+    /// Writes an occurrence, unless the API server does not take it.
+    async fn write_in_time(&self, key: &Key, tab: &Tab, first: First) -> Entered {
+        let why = match tokio::time::timeout(WRITE_DEADLINE, self.write_first(key, tab, first)).await {
+            Ok(Ok(entered)) => return entered,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {WRITE_DEADLINE:?}"),
+        };
+        tracing::warn!(drift = key.1, error = why, "a drift could not be entered into the ledger");
+        tab.notes().failed_until = Some(Instant::now() + AGAIN);
+        Entered::No
+    }
+
     /// Creates an entry, opens it again, or writes what it rests on now.
-    async fn write_first(
-        &self,
-        key: &Key,
-        tab: &Tab,
-        drift: &Drift,
-        decision: &Decision,
-        sighting: Sighting,
-    ) -> Result<Entered, kube::Error> {
-        let (ground, at) = (Ground::of(drift), sighting.at);
+    async fn write_first(&self, key: &Key, tab: &Tab, first: First) -> Result<Entered, kube::Error> {
+        let First { ground, child, entry, sighting } = first;
         let spent = tab.notes().spent_until();
         let stored = self.shelf.get(key);
-        let child = ground::child(&drift.report.spec.child);
         if !stored.is_some_and(|stored| stored.state.is_open())
-            && let Some(bound) = self.shelf.bound(&key.0, child)
+            && let Some(bound) = self.shelf.bound(key, child)
         {
             return Ok(Entered::Full(bound));
         }
         if spent.is_none() && stored.is_none() {
-            match self.create(key, &ledger::entry(drift, decision, at)).await {
-                Ok(version) => {
-                    let state = ledger::state(decision);
-                    self.shelf.found(key, Stored { state, version, ground, child });
+            match self.create(key, &entry).await {
+                Ok(created) => {
+                    let version = version(&created);
+                    let stored = Stored {
+                        state: sighting.state,
+                        version,
+                        ground,
+                        child,
+                        is_superseded: false,
+                        bytes: shelf::bytes(&created),
+                    };
+                    self.shelf.found(key, stored);
                     let mut notes = tab.notes();
                     notes.clear();
                     notes.entered = Some((version, ground));
@@ -277,7 +311,7 @@ impl Ledger {
         }
         {
             let mut notes = tab.notes();
-            notes.begin(ground, || ledger::entry(drift, decision, at));
+            notes.begin(ground, || entry);
             notes.see(sighting);
             if let Some(spent) = spent {
                 notes.rest_until = Some(spent);
@@ -287,11 +321,10 @@ impl Ledger {
         Ok(if self.count(key, tab, false).await? { Entered::Yes } else { Entered::No })
     }
 
-    async fn create(&self, key: &Key, entry: &Entry) -> Result<u64, kube::Error> {
+    async fn create(&self, key: &Key, entry: &Entry) -> Result<DynamicObject, kube::Error> {
         let entry = serde_json::to_value(entry).and_then(serde_json::from_value);
         let entry = entry.map_err(kube::Error::SerdeError)?;
-        let created = api(&self.client, key).create(&PostParams::default(), &entry).await?;
-        Ok(version(&created))
+        api(&self.client, key).create(&PostParams::default(), &entry).await
     }
 
     /// Writes what has been counted. Tells whether the entry is there and open.
@@ -316,17 +349,17 @@ impl Ledger {
         let is_another = (notes.fresh.as_ref())
             .is_some_and(|fresh| !ground.covers(fresh.ground) && last.at >= entry.status.last_seen);
         let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
-        let reopens = closed.is_some_and(|closed| last.at > closed.at);
-        let begins = is_another || reopens;
-        if closed.is_some() && !begins {
-            // What was seen before it was over is of no interest any more, and must not be looked at for ever.
-            tab.notes().settle(notes.unwritten);
-            return Ok(true);
-        }
+        // Whoever closed it may be another replica, which knows nothing of what has been seen here before.
+        let found = match closed {
+            None => Found::Open,
+            Some(closed) if last.at > closed.at => Found::Reopening,
+            Some(_) => Found::Over,
+        };
+        let begins = is_another || found == Found::Reopening;
         let now = moment(&self.clock);
         let waited = now.duration_since(entry.status.counted_at);
         let left = SignedDuration::try_from(BETWEEN).unwrap_or_default().saturating_sub(waited);
-        if !begins && !at_once && left.is_positive() {
+        if !begins && found == Found::Open && !at_once && left.is_positive() {
             // Another replica has counted a moment ago.
             let mut notes = tab.notes();
             notes.entered = Some((version, ground));
@@ -341,7 +374,7 @@ impl Ledger {
                 (fresh.ground, api.patch(&key.1, &parameters(), &patch).await)
             }
             None => {
-                let patch = Patch::Merge(patch::counted(&entry, notes.unwritten, last, now, reopens));
+                let patch = Patch::Merge(patch::counted(&entry, notes.unwritten, last, now, found));
                 (ground, api.patch(&key.1, &parameters(), &patch).await)
             }
         };
@@ -363,8 +396,11 @@ impl Ledger {
             let mut tabs = self.tabs.lock().unwrap_or_else(PoisonError::into_inner);
             // What has been written and not seen since is known from the watch.
             tabs.retain(|_, tab| tab.notes().is_needed() || Arc::strong_count(tab) > 1);
-            let is_due = |tab: &Tab| tab.notes().is_due(at_once);
-            tabs.iter().filter(|(_, tab)| is_due(tab)).map(|(key, tab)| (key.clone(), tab.clone())).collect()
+            let is_due = |key: &Key, tab: &Tab| tab.notes().is_due(at_once, || self.shelf.get(key));
+            tabs.iter()
+                .filter(|(key, tab)| is_due(key, tab))
+                .map(|(key, tab)| (key.clone(), tab.clone()))
+                .collect()
         };
         for (key, tab) in due {
             let _writing = tab.writing.lock().await;

@@ -35,6 +35,7 @@ mod pulse;
 mod reads;
 mod reason;
 pub mod registration;
+pub mod salt;
 mod schemas;
 mod spent;
 mod unjudged;

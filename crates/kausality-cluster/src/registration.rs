@@ -13,11 +13,21 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
+pub mod excluded;
+
+use excluded::NOT_OF_NODES;
+
 /// The name of the webhook: audit entries begin with it.
 pub const WEBHOOK: &str = "drift.kausality.io";
 
+/// The name of the webhook that observes the status of what is watched.
+pub const OF_STATUS: &str = "status.kausality.io";
+
 /// The name of the webhook that is asked who decides about drifts, on kinds that are not watched.
 pub const OF_DECISIONS: &str = "decisions.kausality.io";
+
+/// The name of the webhook that is asked the same where it is the status that is written.
+pub const OF_STATUS_DECISIONS: &str = "decisions-status.kausality.io";
 
 /// The name of the webhook that is asked about policies.
 pub const OF_POLICIES: &str = "policies.kausality.io";
@@ -58,17 +68,47 @@ pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResou
     || (has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k, \
         k.startsWith('kausality.io/') && !(has(object.metadata.annotations) && k in object.metadata.annotations)))";
 
-/// What of some resources is reviewed, where `scope` is `*`, `Cluster` or `Namespaced`: every change of the object, of
-/// its status, and of its scale.
+/// An update that changes labels, which matters where a policy selects objects by them.
+pub const RELABELS: &str = "has(object.metadata.labels) != has(oldObject.metadata.labels) \
+    || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)";
+
+/// What of some resources is reviewed and may be denied, where `scope` is `*`, `Cluster` or `Namespaced`: every change of the
+/// object and of its scale. Pods change and go by parts of their own, too.
 #[must_use]
-pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> [Value; 2] {
-    let of = |resources: Vec<String>, operations: &[&str]| {
-        json!({"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations,
-            "scope": scope})
-    };
+pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> Vec<Value> {
+    let of =
+        |resources: Vec<String>, operations: &[&str]| rule(group, version, &resources, operations, scope);
     let whole = plurals.iter().map(|plural| (*plural).to_owned());
-    let parts = plurals.iter().flat_map(|plural| [format!("{plural}/status"), format!("{plural}/scale")]);
-    [of(whole.collect(), &["CREATE", "UPDATE", "DELETE"]), of(parts.collect(), &["UPDATE"])]
+    let mut parts: Vec<String> = plurals.iter().map(|plural| format!("{plural}/scale")).collect();
+    let mut rules = vec![of(whole.collect(), &["CREATE", "UPDATE", "DELETE"])];
+    if group.is_empty() && plurals.contains(&"pods") {
+        parts.extend(["pods/ephemeralcontainers", "pods/resize"].map(ToOwned::to_owned));
+        rules.push(of(vec!["pods/eviction".to_owned()], &["CREATE"]));
+    }
+    rules.insert(1, of(parts, &["UPDATE"]));
+    rules
+}
+
+/// What of some resources is observed and never denied: their status; and of Pods their bindings, whose annotations end up on
+/// them.
+#[must_use]
+pub fn status_rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> Vec<Value> {
+    let parts: Vec<String> = plurals.iter().map(|plural| format!("{plural}/status")).collect();
+    let mut rules = vec![rule(group, version, &parts, &["UPDATE"], scope)];
+    if group.is_empty() && plurals.contains(&"pods") {
+        let bindings = ["bindings", "pods/binding"].map(ToOwned::to_owned);
+        rules.push(rule(group, version, &bindings, &["CREATE"], scope));
+    }
+    rules
+}
+
+/// A binding that brings none of our annotations is nobody's business.
+const NOT_A_PLAIN_BINDING: &str = "request.operation != 'CREATE' || (has(object.metadata.annotations) \
+    && object.metadata.annotations.exists(k, k.startsWith('kausality.io/')))";
+
+fn rule(group: &str, version: &str, resources: &[String], operations: &[&str], scope: &str) -> Value {
+    json!({"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations,
+        "scope": scope})
 }
 
 /// Whether a request changes what people decide about drifts, or what decisions rest on.
@@ -97,13 +137,18 @@ pub fn decides() -> String {
     )
 }
 
-/// What of some resources is reviewed for decisions about drifts. Their owners may be in no namespace, and the status
-/// of some kinds stores annotations, too.
+/// What of some resources is reviewed for decisions about drifts. Their owners may be in no namespace.
 #[must_use]
 pub fn decision_rule(group: &str, version: &str, plurals: &[&str]) -> Value {
-    let resources = plurals.iter().flat_map(|plural| [(*plural).to_owned(), format!("{plural}/status")]);
-    json!({"apiGroups": [group], "apiVersions": [version], "resources": resources.collect::<Vec<String>>(),
-        "operations": ["CREATE", "UPDATE"], "scope": "*"})
+    let resources: Vec<String> = plurals.iter().map(|plural| (*plural).to_owned()).collect();
+    rule(group, version, &resources, &["CREATE", "UPDATE"], "*")
+}
+
+/// The same of their status, with which some kinds store annotations, too.
+#[must_use]
+pub fn status_decision_rule(group: &str, version: &str, plurals: &[&str]) -> Value {
+    let resources: Vec<String> = plurals.iter().map(|plural| format!("{plural}/status")).collect();
+    rule(group, version, &resources, &["UPDATE"], "*")
 }
 
 /// Whether a webhook of this name is one of decisions about drifts: of a policy, or [`OF_DECISIONS`].
@@ -143,6 +188,40 @@ pub fn of_decisions(
         "admissionReviewVersions": ["v1"],
         "timeoutSeconds": 10,
     })
+}
+
+/// The webhook that observes the status of some resources, found as `client` says. No status is lost, and no controller or
+/// kubelet stopped, because nobody answers.
+#[must_use]
+pub fn of_status(
+    name: &str,
+    client: &Value,
+    rules: &[Value],
+    conditions: &[Value],
+    namespaces: &Value,
+    objects: &Value,
+) -> Value {
+    let binds = rules.iter().any(|rule| rule["operations"] == json!(["CREATE"]));
+    let plain = binds.then(|| json!({"name": "not-a-plain-binding", "expression": NOT_A_PLAIN_BINDING}));
+    let conditions: Vec<Value> = plain.into_iter().chain(conditions.iter().cloned()).collect();
+    let mut entry = json!({
+        "name": name,
+        "clientConfig": client,
+        "rules": rules,
+        "namespaceSelector": namespaces,
+        "objectSelector": objects,
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "IfNeeded",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+    });
+    // API servers store no empty list: with one, what is stored would never be what is wanted.
+    if !conditions.is_empty() {
+        entry["matchConditions"] = conditions.into();
+    }
+    entry
 }
 
 /// What is known that the controllers of a resource act on beside its objects.
@@ -260,17 +339,22 @@ impl Registration {
         })
     }
 
-    /// The webhook of decisions about drifts, on whatever is not watched.
-    fn of_decisions(&self, namespaces: &Value) -> Value {
+    /// The webhooks of decisions about drifts, on whatever is not watched.
+    fn of_decisions(&self, namespaces: &Value) -> [Value; 2] {
         let watched =
             self.kinds.iter().map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group));
         let watched = format!(
             "(request.resource.resource + '.' + request.resource.group) in {}",
             Value::from_iter(watched)
         );
-        let rule = decision_rule("*", "*", &["*"]);
         let client = self.beside("decisions");
-        of_decisions(OF_DECISIONS, &client, &[rule], Some(&watched), namespaces, self.fail_closed)
+        let entry = |name: &str, rule: Value, fail_closed: bool| {
+            of_decisions(name, &client, &[rule], Some(&watched), namespaces, fail_closed)
+        };
+        [
+            entry(OF_DECISIONS, decision_rule("*", "*", &["*"]), self.fail_closed),
+            entry(OF_STATUS_DECISIONS, status_decision_rule("*", "*", &["*"]), false),
+        ]
     }
 
     /// The ValidatingWebhookConfiguration: of policies, which are looked at beside where changes are.
@@ -288,13 +372,14 @@ impl Registration {
     #[must_use]
     pub fn manifest(&self) -> Value {
         let client = self.client(&self.url);
-        let rules = self.kinds.iter().flat_map(|kind| {
-            let ApiResource { group, version, plural, .. } = &kind.resource;
-            rules(group, version, &[plural], "*")
+        let resources = || self.kinds.iter().map(|kind| &kind.resource);
+        let rules = resources()
+            .flat_map(|ApiResource { group, version, plural, .. }| rules(group, version, &[plural], "*"));
+        let status = resources().flat_map(|ApiResource { group, version, plural, .. }| {
+            status_rules(group, version, &[plural], "*")
         });
-        let namespaces = json!({"matchExpressions": [{
-            "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": self.excluded_namespaces,
-        }]});
+        let namespaces = excluded::selector(self.excluded_namespaces.iter().map(String::as_str));
+        let [decisions, of_status_decisions] = self.of_decisions(&namespaces);
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
@@ -303,7 +388,10 @@ impl Registration {
                 "name": WEBHOOK,
                 "clientConfig": client,
                 "rules": rules.collect::<Vec<Value>>(),
-                "matchConditions": [{"name": "intent-or-kausality-annotations", "expression": MATTERS}],
+                "matchConditions": [
+                    {"name": "intent-or-kausality-annotations", "expression": MATTERS},
+                    {"name": "not-of-nodes", "expression": NOT_OF_NODES},
+                ],
                 "namespaceSelector": namespaces,
                 "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
                 "reinvocationPolicy": "IfNeeded",
@@ -311,7 +399,8 @@ impl Registration {
                 "sideEffects": "NoneOnDryRun",
                 "admissionReviewVersions": ["v1"],
                 "timeoutSeconds": 10,
-            }, self.of_decisions(&namespaces)],
+            }, of_status(OF_STATUS, &client, &status.collect::<Vec<Value>>(), &[], &namespaces, &json!({})),
+            decisions, of_status_decisions],
         })
     }
 

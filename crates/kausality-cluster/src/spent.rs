@@ -12,7 +12,10 @@ use std::{
 
 use kausality_api::{annotation::TRACE, approval::Approval, trace::Trace};
 use kausality_core::{intent::IntentHash, review::Request};
-use tokio::time::Instant;
+use kube::{ResourceExt as _, api::ListParams, core::DynamicObject};
+use tokio::time::{Instant, timeout_at};
+
+use crate::cluster::{Cluster, api};
 
 /// How long the API server may take to come back.
 const MEMORY: Duration = Duration::from_secs(10);
@@ -74,6 +77,8 @@ struct Use {
     /// Where that request started from.
     start: [String; 5],
     change: Option<Change>,
+    /// The labels of what was sent, as a selector.
+    labels: String,
     /// The version from which the change was last tried. Storage lets one write pass from each, so one review will do.
     resource_version: String,
 }
@@ -98,13 +103,14 @@ impl Spent {
             request: Some(request.uid.to_string()),
             resource_version: start[4].clone(),
             start,
+            labels: labels(request),
             change: Change::of(request),
         });
     }
 
     /// The approval that was used up for this very change a moment ago, if this is the first time that it comes back
     /// from another webhook, or from another version of the object.
-    pub(crate) fn again(&self, request: &Request<'_>) -> Option<Approval> {
+    pub(crate) fn again(&self, request: &Request<'_>) -> Option<Again> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|used| used.at.elapsed() < MEMORY);
         if recent.is_empty() || request.is_dry_run() {
@@ -115,7 +121,8 @@ impl Spent {
             let came_back = |used: &&mut Use| used.request.as_ref() == Some(&traced) && used.start == start;
             if let Some(used) = recent.iter_mut().find(came_back) {
                 used.request = None;
-                return Some(used.approval.clone());
+                let answered = Answered { request: traced, labels: used.labels.clone() };
+                return Some(Again { approval: used.approval.clone(), answered: Some(answered) });
             }
         }
         let change = Change::of(request)?;
@@ -124,7 +131,56 @@ impl Spent {
             .iter_mut()
             .find(|used| used.change.as_ref() == Some(&change) && used.resource_version != version)?;
         used.resource_version = version;
-        Some(used.approval.clone())
+        Some(Again { approval: used.approval.clone(), answered: None })
+    }
+}
+
+/// An approval whose change comes again.
+#[derive(Debug)]
+pub(crate) struct Again {
+    pub approval: Approval,
+    /// What the change says it was answered for, as its trace tells.
+    pub answered: Option<Answered>,
+}
+
+/// A request that was answered. Anybody could have copied its uid from an object which is stored by now.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    request: String,
+    labels: String,
+}
+
+fn labels(request: &Request<'_>) -> String {
+    let labels = request.object.as_ref().map(|object| object.metadata.labels()).unwrap_or_default();
+    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    labels.join(",")
+}
+
+impl Cluster {
+    /// Whether a creation merely copies the trace of an object that is stored already. Where the API server makes up the name,
+    /// nothing else keeps the same creation from passing twice; what cannot be found out does not pass.
+    pub(crate) async fn is_copy(&self, request: &Request<'_>, answered: &Answered, until: Instant) -> bool {
+        let Some(sent) = request.object.as_ref().filter(|sent| sent.metadata.name.is_empty()) else {
+            return false;
+        };
+        let Ok(kind) = self.kinds.of_resource(&request.resource.group, &request.resource.resource).await
+        else {
+            return true;
+        };
+        let alike = ListParams::default().labels(&answered.labels);
+        let list = api(&self.client, &kind, &request.namespace);
+        let stored = timeout_at(until, list.list(&alike)).await;
+        let key = sent.suffix().key(TRACE);
+        let is_answered = |object: &DynamicObject| {
+            let trace = object.annotations().get(&key).and_then(|text| Trace::decode(text).ok());
+            trace.is_some_and(|trace| {
+                trace.hops().last().is_some_and(|hop| hop.request_uid.as_deref() == Some(&*answered.request))
+            })
+        };
+        match stored {
+            Ok(Ok(stored)) => stored.items.iter().any(is_answered),
+            _ => true,
+        }
     }
 }
 

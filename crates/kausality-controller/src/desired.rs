@@ -37,8 +37,33 @@ const MAX_SIZE: usize = 1 << 20;
 
 /// What `*` does not mean: what nodes and controllers write all the time to stay alive, and must be able to write while no
 /// webhook answers; and what Kausality itself is made of.
-const LEFT_OUT: [(&str, &str); 4] =
-    [("", "nodes"), ("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases")];
+const LEFT_OUT: [(&str, &str); 12] = [
+    ("", "events"),
+    ("", "nodes"),
+    ("coordination.k8s.io", "leases"),
+    ("events.k8s.io", "events"),
+    // By which a node joins.
+    ("certificates.k8s.io", "certificatesigningrequests"),
+    // By which Cilium and Calico give a Pod its address.
+    ("cilium.io", "ciliumendpoints"),
+    ("cilium.io", "ciliumendpointslices"),
+    ("cilium.io", "ciliumidentities"),
+    ("cilium.io", "ciliumnodes"),
+    ("crd.projectcalico.org", "blockaffinities"),
+    ("crd.projectcalico.org", "ipamblocks"),
+    ("crd.projectcalico.org", "ipamhandles"),
+];
+
+/// The ClusterRoles and ClusterRoleBindings of an installation, those of Helm's hooks among them.
+pub const OWN_ROLES: [&str; 7] = [
+    "kausality-approver",
+    "kausality-controller",
+    "kausality-crds",
+    "kausality-unregister",
+    "kausality-viewer",
+    "kausality-webhook",
+    "kausality-webhook-policies",
+];
 
 /// A policy as it is stored.
 #[derive(Clone, Debug)]
@@ -109,7 +134,7 @@ pub enum Target {
     Url(String),
 }
 
-/// The object with which everything goes.
+/// The object with which everything goes. It goes with the namespace of Kausality itself.
 #[derive(Clone, Debug)]
 pub struct Anchor {
     /// The name of a ClusterRole.

@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};
-use kausality_cluster::{Kinds, UnknownKind, Which, alarm};
+use kausality_cluster::{Kinds, UnknownKind, Which, alarm, follow};
 use kube::{
     Api, Client,
     api::{ListParams, Patch, PatchParams},
@@ -31,8 +31,12 @@ use crate::{
 };
 
 mod certify;
+mod home;
 mod kinds;
 mod register;
+mod salt;
+
+use home::{Home, Watchman};
 
 /// Under which name everything is applied.
 const MANAGER: &str = "kausality-controller";
@@ -118,7 +122,9 @@ impl Controller {
 
     /// Leads, for ever. Dropped, it stops at once: whatever was half done, the next leader finishes.
     pub async fn lead(&self) {
-        let (changed, defined) = (Notify::new(), Notify::new());
+        let (changed, defined, going) = (Notify::new(), Notify::new(), Notify::new());
+        let (own, watchman) =
+            (Which::named(&self.settings.namespace), Watchman { going: &going, changed: &changed });
         let named = || Which::named(NAME);
         let ours = Which::labelled(&format!("app.kubernetes.io/managed-by={MANAGED}"));
         let all = |resource: &ApiResource| Api::all_with(self.client.clone(), resource);
@@ -128,6 +134,8 @@ impl Controller {
             () = alarm(all(&kinds::mutating()), named(), "the mutating configuration", &changed) => {}
             () = alarm(all(&kinds::validating()), named(), "the validating configuration", &changed) => {}
             () = alarm(all(&kinds::role()), ours, "roles", &changed) => {}
+            () = follow(all(&kinds::namespace()), &own, "the namespace", &watchman) => {}
+            () = self.guard(&going) => {}
             () = alarm(secrets, Which::named(&self.settings.secret), "the certificate", &changed) => {}
             () = alarm(all(&kinds::definition()), Which::default(), "definitions", &defined) => {}
             () = self.keep(&changed, &defined) => {}
@@ -196,13 +204,18 @@ impl Controller {
         }
     }
 
-    /// Makes everything as it should be but for what people are told; nothing, where Kausality is being uninstalled.
+    /// Makes everything as it should be but for what people are told; nothing, where Kausality is being uninstalled, or its
+    /// namespace deleted.
     /// Without a certificate, or without knowing what is served, it goes on with what is stored: nobody who relaxes or
     /// deletes a policy has to wait for either.
     async fn arrange(&self, policies: &[Policy]) -> Result<Option<Arranged>, Failure> {
+        let Home::There(home) = self.home().await? else {
+            self.leave().await?;
+            return Ok(None);
+        };
         let anchor = match &self.settings.anchor {
             None => None,
-            Some(name) => match self.anchor(name).await? {
+            Some(name) => match self.anchor(name, &home).await? {
                 None => {
                     tracing::info!(anchor = name, "the anchor is gone: Kausality is being uninstalled");
                     return Ok(None);
@@ -210,6 +223,7 @@ impl Controller {
                 found => found,
             },
         };
+        self.keep_salt(anchor.as_ref()).await;
         let configured =
             ask("reading the webhook configuration", self.api(&kinds::mutating()).get_opt(NAME)).await?;
         let stored = webhooks(configured.as_ref());
@@ -289,10 +303,14 @@ impl Controller {
         failed
     }
 
-    async fn anchor(&self, name: &str) -> Result<Option<Anchor>, Failure> {
+    /// The anchor, if it lives. `home` is the uid of the namespace, with which it is to go.
+    async fn anchor(&self, name: &str, home: &str) -> Result<Option<Anchor>, Failure> {
         let found = ask("reading the anchor", self.api(&kinds::role()).get_opt(name)).await?;
-        let living = found.filter(|found| found.metadata.deletion_timestamp.is_none());
-        Ok(living.and_then(|found| Some(Anchor { name: name.to_owned(), uid: found.metadata.uid? })))
+        let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
+            return Ok(None);
+        };
+        self.tie(&found, home).await;
+        Ok(found.metadata.uid.map(|uid| Anchor { name: name.to_owned(), uid }))
     }
 
     /// All policies. There are certainly none where their kind is not defined; where it is, but is not served for a

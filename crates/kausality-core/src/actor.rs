@@ -85,6 +85,17 @@ pub(crate) fn is_machine(request: &Request<'_>) -> bool {
     request.user_info.username.starts_with("system:") && request.user_info.username != "system:admin"
 }
 
+/// Whether a request is sent by the garbage collector or the namespace controller: they delete for whoever deleted an owner or
+/// the namespace. Without an account for each controller, all of them share one.
+pub(crate) fn deletes_for_others(request: &Request<'_>) -> bool {
+    matches!(
+        &*request.user_info.username,
+        "system:serviceaccount:kube-system:generic-garbage-collector"
+            | "system:serviceaccount:kube-system:namespace-controller"
+            | "system:kube-controller-manager"
+    )
+}
+
 fn controller_if(holds: bool) -> Option<Actor> {
     Some(if holds { Actor::Controller } else { Actor::Other })
 }

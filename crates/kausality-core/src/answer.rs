@@ -38,6 +38,13 @@ pub(crate) fn may_not_decide(child: &ObjectId, request: &Request<'_>) -> String 
         "" => "in the whole cluster".to_owned(),
         namespace => format!("in namespace {namespace}"),
     };
+    if request.object.is_none() {
+        return format!(
+            "kausality: {child} carries rejections, and deleting it would lift them: that takes the verb \"approve\" on \
+             drifts.kausality.io {place}, which {} does not have. Ask somebody who has it, or for a role with that rule.",
+            shorten(request.user(), MAX_QUOTE),
+        );
+    }
     format!(
         "kausality: {} may not decide about drifts of {child}: approvals, rejections, freeze and snooze are for those who \
          have the verb \"approve\" on drifts.kausality.io {place}. Ask for a role with that rule.",
@@ -58,6 +65,14 @@ pub(crate) fn frozen(parent: &ObjectId, child: &ObjectId, reason: &str) -> Strin
         "kausality: {parent} is frozen {reason}. Nothing below it changes, {child} included. To lift the \
          freeze: {}",
         annotate(parent, &format!("{}-", annotation::FREEZE))
+    )
+}
+
+/// The frozen object itself is to be deleted, and its freeze with it.
+pub(crate) fn frozen_itself(object: &ObjectId, reason: &str) -> String {
+    format!(
+        "kausality: {object} is frozen {reason}, and cannot be deleted before the freeze is lifted: {}",
+        annotate(object, &format!("{}-", annotation::FREEZE))
     )
 }
 

@@ -1,6 +1,8 @@
 //! Who may decide about drifts: approvals, rejections, freezes and snoozes are annotations, and whoever may write an object
 //! could write them. Where it is asked for, only those decide who have the verb `approve` on `drifts.kausality.io`. What anybody decides carries their name, and never that of another.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
     identity::UserHash,
@@ -8,7 +10,7 @@ use kausality_api::{
 use serde_json::{Map, Value};
 
 use crate::{
-    actor::Actor,
+    actor::{Actor, deletes_for_others},
     answer,
     child::{self, Child},
     class::Class,
@@ -53,11 +55,21 @@ pub(crate) fn matters(request: &Request<'_>, settings: &Settings) -> bool {
 
 /// Whether a request is one by which people decide.
 fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
-    use Class::{Create, Metadata, Release, Update};
+    use Class::{Adopt, Create, Delete, Metadata, Relabel, Release, Update};
     // Few requests decide anything, and that is soon seen.
     request.sub_resource.is_empty()
         && decides(request)
-        && matches!(Class::of(request, settings), Create | Update | Release | Metadata)
+        && match Class::of(request, settings) {
+            Create | Update | Release | Adopt | Relabel | Metadata => true,
+            Delete => lifts_rejections(request),
+            _ => false,
+        }
+}
+
+/// Whether an object that carries rejections is deleted, and they go with it.
+fn lifts_rejections(request: &Request<'_>) -> bool {
+    let child = Child::of(request).filter(|_| !deletes_for_others(request));
+    child.is_some_and(|child| child.stored(REJECTIONS).is_some() && !child.deleting)
 }
 
 /// Whether a request changes what people have decided.
@@ -139,16 +151,19 @@ fn sign(decision: &mut Decision, request: &Request<'_>) {
 fn signed_list(text: &str, before: Option<&str>, user: &str, bump: Option<i64>) -> Option<String> {
     let sent: Vec<Value> = serde_json::from_str(text).ok()?;
     let mut entries = sent.clone();
-    let known: Vec<Value> = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let mut known: Vec<&Map<String, Value>> = known.iter().filter_map(Value::as_object).collect();
+    let stored: Vec<Value> = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    // The names on stored entries, by what the entries say. Each stands for one, in their order.
+    let mut known: BTreeMap<(String, Option<i64>), VecDeque<Option<Value>>> = BTreeMap::new();
+    for entry in stored.iter().filter_map(Value::as_object) {
+        known.entry((gist(entry), generation(entry))).or_default().push_back(entry.get("by").cloned());
+    }
     for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-        let same = known.iter().position(|known| is_same(known, entry, bump));
-        // Each stands for one.
-        let by = match same.map(|place| known.remove(place)) {
-            Some(known) => known.get("by").cloned(),
-            None => Some(user.into()),
-        };
-        match by {
+        let (gist, at) = (gist(entry), generation(entry));
+        // An entry of the generation that an edit of annotations bumps is carried over to the next.
+        let carried_from = bump.filter(|bump| at == Some(bump.saturating_add(1)));
+        let mut name = |generation| known.get_mut(&(gist.clone(), generation)).and_then(VecDeque::pop_front);
+        let by = name(at).or_else(|| carried_from.and_then(|bump| name(Some(bump))));
+        match by.unwrap_or_else(|| Some(user.into())) {
             Some(by) => drop(entry.insert("by".to_owned(), by)),
             None => drop(entry.remove("by")),
         }
@@ -159,18 +174,15 @@ fn signed_list(text: &str, before: Option<&str>, user: &str, bump: Option<i64>) 
     serde_json::to_string(&entries).ok()
 }
 
-/// Whether an entry is one that is stored, whatever name it carries. One of the generation that an edit of annotations
-/// bumps is carried over to the next.
-fn is_same(known: &Map<String, Value>, entry: &Map<String, Value>, bump: Option<i64>) -> bool {
-    let gist = |entry: &Map<String, Value>| {
-        let mut entry = entry.clone();
-        entry.retain(|key, _| key != "by" && key != "generation");
-        entry
-    };
-    let generation = |entry: &Map<String, Value>| entry.get("generation").and_then(Value::as_i64);
-    let (old, new) = (generation(known), generation(entry));
-    let carried = bump.is_some() && old == bump && new == bump.map(|bump| bump.saturating_add(1));
-    (old == new || carried) && gist(known) == gist(entry)
+/// What an entry says, whatever name and generation it carries. Keys are sorted: equal entries have equal texts.
+fn gist(entry: &Map<String, Value>) -> String {
+    let mut entry = entry.clone();
+    entry.retain(|key, _| key != "by" && key != "generation");
+    Value::Object(entry).to_string()
+}
+
+fn generation(entry: &Map<String, Value>) -> Option<i64> {
+    entry.get("generation").and_then(Value::as_i64)
 }
 
 /// A freeze or a snooze in its long form, with the name of whoever wrote it. None, if that changes nothing.

@@ -49,17 +49,27 @@ impl<'a> Change<'a> {
             let values = self.review.values();
             let (old, new) = (values.old_object.as_ref(), values.object.as_ref());
             let (mut diff, orders) = kausality_fields::intent_and_orders(old, new, &self.redaction);
-            if class::changes_controller(&self.review.request) {
-                let owners = |object: &Option<Value>| object.as_ref().map(owners);
-                let (old, new) = (owners(&values.old_object), owners(&values.object));
-                let owners = kausality_fields::object(old.as_ref(), new.as_ref(), &self.redaction);
-                diff.changes.extend(owners.changes);
+            let request = &self.review.request;
+            if class::changes_controller(request) || class::adopts(request) {
+                diff.changes.extend(self.of_metadata(&values, "ownerReferences"));
+            }
+            if diff.is_empty() && class::same_intent(request) {
+                diff.changes.extend(self.of_metadata(&values, "labels"));
             }
             if diff.is_empty() {
                 diff.changes.extend(self.hidden(&orders));
             }
             Read { values, diff, orders }
         })
+    }
+
+    /// What changes in a part of the metadata.
+    fn of_metadata(&self, values: &Values, part: &str) -> Vec<kausality_fields::Change> {
+        let of = |object: &Option<Value>| {
+            object.as_ref().map(|object| serde_json::json!({"metadata": {part: object["metadata"][part]}}))
+        };
+        let (old, new) = (of(&values.old_object), of(&values.object));
+        kausality_fields::object(old.as_ref(), new.as_ref(), &self.redaction).changes
     }
 
     /// A change that shows in no field, as of the order of a list or far down in a deep object, must still not be
@@ -163,11 +173,6 @@ impl<'a> Change<'a> {
         let parent_trace = parent.annotation(TRACE).and_then(|text| Trace::decode(text).ok());
         Drift { report, diff: diff.clone(), owners, parent_intent: parent.intent, parent_trace, snoozed }
     }
-}
-
-/// An object that has nothing but the owners of another.
-fn owners(object: &Value) -> Value {
-    serde_json::json!({"metadata": {"ownerReferences": object["metadata"]["ownerReferences"]}})
 }
 
 /// Stands for an object that is too deep to be read whole.

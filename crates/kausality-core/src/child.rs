@@ -151,7 +151,9 @@ impl<'a> Child<'a> {
         match class {
             Class::Create if lacks_generation(self.id.group(), &self.id.kind) => None,
             Class::Create => Some(1),
-            Class::Delete | Class::Status | Class::Metadata => self.generation,
+            Class::Delete | Class::Status | Class::Metadata | Class::Adopt | Class::Relabel => {
+                self.generation
+            }
             Class::Update if self.same_generation => self.generation,
             _ => self.generation.map(|generation| generation.saturating_add(1)),
         }

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde_json::value::RawValue;
+
 use crate::{
     facts::Settings,
     intent,
-    review::{Operation, Request},
+    review::{Operation, OwnerReference, Request},
+    summary::group,
 };
 
 /// The sort of a request.
@@ -21,6 +24,14 @@ pub enum Class {
     Metadata,
     /// An update, be it of the status, that takes an object from the owner that controls it, and leaves the intent as it is.
     Release,
+    /// An update that gives an object its first controlling owner, and leaves the intent as it is.
+    Adopt,
+    /// An update that changes a label by which a policy selects objects, and leaves the intent as it is.
+    Relabel,
+    /// A Pod is evicted that could not be read; where it can, its eviction is [its deletion](crate::Review::as_deletion_of).
+    Evict,
+    /// A Pod is bound to a node: annotations of the Binding end up on the Pod.
+    Bind,
     /// An object is created.
     Create,
     /// An object's intent is changed.
@@ -38,7 +49,15 @@ impl Class {
         if settings.own_users.contains(&*request.user_info.username) {
             return Self::Own;
         }
-        match (request.operation, &*request.sub_resource) {
+        if is_binding(request) {
+            return Self::Bind;
+        }
+        let part = match &*request.sub_resource {
+            // Reviews of these carry the whole Pod.
+            "ephemeralcontainers" | "resize" if is_core(request, "pods") => "",
+            part => part,
+        };
+        match (request.operation, part) {
             (Operation::Update, "status")
                 if changes_controller(request) && status_stores_metadata(&request.resource.group) =>
             {
@@ -48,10 +67,13 @@ impl Class {
             (Operation::Update, "scale") if same_intent(request) => Self::Metadata,
             (Operation::Update, "scale") => Self::Scale,
             (Operation::Update, "") if same_intent(request) && changes_controller(request) => Self::Release,
+            (Operation::Update, "") if is_adoption(request) => Self::Adopt,
+            (Operation::Update, "") if same_intent(request) && relabels(request, settings) => Self::Relabel,
             (Operation::Update, "") if same_intent(request) => Self::Metadata,
             (Operation::Update, "") => Self::Update,
             (Operation::Create, "") => Self::Create,
             (Operation::Delete, "") => Self::Delete,
+            (Operation::Create, "eviction") if is_core(request, "pods") => Self::Evict,
             _ => Self::Ignored,
         }
     }
@@ -65,6 +87,10 @@ impl Class {
             Self::Status => "status",
             Self::Metadata => "metadata",
             Self::Release => "release",
+            Self::Adopt => "adopt",
+            Self::Relabel => "relabel",
+            Self::Evict => "evict",
+            Self::Bind => "bind",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
@@ -87,12 +113,51 @@ pub(crate) fn changes_controller(request: &Request<'_>) -> bool {
     old.as_ref().is_some_and(|old| !new.as_ref().is_some_and(|new| old.is_same(new)))
 }
 
+/// Whether an update gives an object that no owner controls one, and leaves the intent as it is.
+pub(crate) fn is_adoption(request: &Request<'_>) -> bool {
+    request.operation == Operation::Update && adopts(request) && same_intent(request)
+}
+
+/// Whether an object that no owner controls gets one. Workloads adopt whatever their selectors match, and stop working where
+/// they may not.
+pub(crate) fn adopts(request: &Request<'_>) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    let is_workload = |owner: &OwnerReference<'_>| matches!(group(&owner.api_version), "" | "apps" | "batch");
+    old.metadata.owner.is_none() && new.metadata.owner.as_ref().is_some_and(|owner| !is_workload(owner))
+}
+
+/// Whether a label changes by which a policy selects objects: the object would come under another policy, or under none.
+fn relabels(request: &Request<'_>, settings: &Settings) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    let (old, new) = (&old.metadata, &new.metadata);
+    let resource = &request.resource;
+    old.labels.map(RawValue::get) != new.labels.map(RawValue::get)
+        && settings.policies.selecting_labels(&resource.group, &resource.resource).any({
+            let (old, new) = (old.labels(), new.labels());
+            move |label| old.get(label) != new.get(label)
+        })
+}
+
+fn is_core(request: &Request<'_>, resource: &str) -> bool {
+    request.resource.group.is_empty() && *request.resource.resource == *resource
+}
+
+/// Whether a Pod is bound to a node, by its subresource or by the older way.
+fn is_binding(request: &Request<'_>) -> bool {
+    request.operation == Operation::Create
+        && match &*request.sub_resource {
+            "binding" => is_core(request, "pods"),
+            "" => is_core(request, "bindings"),
+            _ => false,
+        }
+}
+
 /// Whether an update of the status of this kind stores metadata, too. That of custom resources does not.
 fn status_stores_metadata(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-fn same_intent(request: &Request<'_>) -> bool {
+pub(crate) fn same_intent(request: &Request<'_>) -> bool {
     match (&request.old_object, &request.object) {
         (Some(old), Some(new)) => {
             let counts = annotations_are_intent(&request.resource.group, &old.kind);

@@ -12,6 +12,7 @@ use crate::{
     decision::{Decision, Verdict},
     explain::Rule,
     facts::Facts,
+    mistakes,
     patch::Patch,
     review::{Metadata, Request, Review},
     writers,
@@ -40,14 +41,26 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
         (Class::Metadata, Some(stored), Some(sent)) if request.sub_resource.is_empty() => {
             decision.protect(request, stored, sent, user, facts);
         }
-        (Class::Create | Class::Update | Class::Release | Class::Delete | Class::Scale, ..) => {
+        (
+            Class::Create
+            | Class::Update
+            | Class::Release
+            | Class::Adopt
+            | Class::Relabel
+            | Class::Delete
+            | Class::Scale,
+            ..,
+        ) => {
             decision.judge(review, user, facts);
         }
+        (Class::Evict, ..) => decision.evict(request, facts),
+        (Class::Bind, _, Some(sent)) => decision.bind(sent),
         _ => decision.pass_by(class),
     }
     let settings = facts.settings;
     authority::apply(&mut decision.decision, request, user, settings, &facts.authority);
     decision.record_writer(request);
+    decision.tell_mistakes(request);
     decision.finish(request)
 }
 
@@ -108,6 +121,13 @@ impl Draft {
         let left_out = self.decision.patch.left_out;
         self.decision.patch = Patch::between(sent, &wanted);
         self.decision.patch.left_out |= left_out;
+    }
+
+    /// Tells people at once of annotations that they write and that will not do what they mean.
+    fn tell_mistakes(&mut self, request: &Request<'_>) {
+        if self.writer != Some(Writer::Controller) && self.decision.verdict.is_allowed() {
+            mistakes::of(request).into_iter().for_each(|mistake| self.warn(mistake));
+        }
     }
 
     fn finish(mut self, request: &Request<'_>) -> Decision {

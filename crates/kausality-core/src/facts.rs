@@ -17,7 +17,7 @@ use kausality_fields::Redaction;
 use crate::{
     annotations,
     authority::{self, Authority, Authorization},
-    class::Class,
+    class::{self, Class},
     exceptions::Exceptions,
     inputs::Hint,
     policy::Policies,
@@ -365,7 +365,7 @@ pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
     let namespace = || (!request.namespace.is_empty()).then(|| request.namespace.to_string());
     let authority = authority::matters(request, settings);
     let asked = match Class::of(request, settings) {
-        Class::Own | Class::Ignored | Class::Status => Questions::default(),
+        Class::Own | Class::Ignored | Class::Status | Class::Bind => Questions::default(),
         Class::Metadata if !annotations::sender_matters(request) => Questions::default(),
         Class::Metadata => Questions { parent: parent(request), ..Questions::default() },
         Class::Scale => Questions {
@@ -379,16 +379,21 @@ pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
             namespace: namespace(),
             ..Questions::default()
         },
-        Class::Create | Class::Update | Class::Release | Class::Delete => {
+        Class::Evict => Questions { namespace: namespace(), ..Questions::default() },
+        Class::Create | Class::Update | Class::Release | Class::Adopt | Class::Relabel | Class::Delete => {
             Questions { parent: parent(request), namespace: namespace(), ..Questions::default() }
         }
     };
     Questions { authority, ..asked }
 }
 
-/// The parent: the stored one, so that no request can shed it, else the one that it adds.
+/// The parent: the stored one, so that no request can shed it, else the one that it adds; and for an adoption the one that
+/// controls the object from then on.
 pub(crate) fn parent(request: &Request<'_>) -> Option<Owner> {
     let of = |object: &Option<crate::review::Object<'_>>| relation::parent(object.as_ref()?);
+    if class::is_adoption(request) {
+        return of(&request.object);
+    }
     of(&request.old_object).or_else(|| of(&request.object))
 }
 

@@ -14,6 +14,7 @@ use kausality_api::{
 };
 
 use crate::{
+    actor::deletes_for_others,
     cause::Cause,
     change::Change,
     child::Child,
@@ -158,6 +159,12 @@ impl Passage<'_> {
     /// Asks the gates in order.
     pub(crate) fn ask(&self, explanation: &mut Explanation) -> Outcome {
         if self.cause == Cause::Cleanup {
+            // A parent that is frozen on its way out: only who deletes for others goes on.
+            let is_frozen =
+                self.parent.annotation(FREEZE).is_some() && !deletes_for_others(self.asked.request);
+            if let Some(outcome) = is_frozen.then(|| self.freeze(explanation)).flatten() {
+                return outcome;
+            }
             explanation.decided_by(Rule::Cause);
             return Outcome::of(Resolution::Passed);
         }
@@ -209,17 +216,9 @@ impl Passage<'_> {
     }
 
     fn freeze(&self, explanation: &mut Explanation) -> Option<Outcome> {
-        let frozen = self.parent.annotation(FREEZE).map_or(Frozen::No, Frozen::decode);
-        let (reason, faults) = match frozen {
-            Frozen::No => {
-                explanation.saw(Rule::Freeze, "the parent is not frozen");
-                return None;
-            }
-            Frozen::Yes(freeze) => (freeze.to_string(), Vec::new()),
-            Frozen::Unclear(fault) => (
-                format!("by an annotation that cannot be understood ({fault})"),
-                vec![format!("{FREEZE}: {fault}")],
-            ),
+        let Some((reason, faults)) = frozen(self.parent.annotation(FREEZE)) else {
+            explanation.saw(Rule::Freeze, "the parent is not frozen");
+            return None;
         };
         explanation.saw(Rule::Freeze, format!("the parent is frozen {reason}"));
         explanation.decided_by(Rule::Freeze);
@@ -356,6 +355,18 @@ impl Passage<'_> {
             _ => explanation.saw(Rule::Upgrade, "none is under way"),
         }
         self.exception.cloned().map(Resolution::Excepted)
+    }
+}
+
+/// Who froze an object, why and since when, and what is wrong with the annotation; nothing, if it is not frozen.
+pub(crate) fn frozen(annotation: Option<&str>) -> Option<(String, Vec<String>)> {
+    match Frozen::decode(annotation?) {
+        Frozen::No => None,
+        Frozen::Yes(freeze) => Some((freeze.to_string(), Vec::new())),
+        Frozen::Unclear(fault) => Some((
+            format!("by an annotation that cannot be understood ({fault})"),
+            vec![format!("{FREEZE}: {fault}")],
+        )),
     }
 }
 

@@ -5,10 +5,10 @@ use kausality_api::{
     annotation::TRACE,
     approval::Approval,
     drift::{
-        Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftSummary,
-        FieldChange, MAX_CHANGES, MAX_OBJECTS, MAX_VALUE, ResolutionReason, short_user,
+        Drift as Entry, DriftDecision, DriftResolution, DriftSpec, DriftState, DriftStatus, DriftStep,
+        DriftSummary, FieldChange, MAX_VALUE, ResolutionReason, short_user,
     },
-    text::shorten,
+    text::{fit, shorten},
     trace::Trace,
 };
 use kausality_fields::Leaf;
@@ -26,11 +26,18 @@ use crate::{
     summary::Summary,
 };
 
+mod bounded;
+mod superseded;
+
+pub use bounded::request;
+
 /// How long a change that a policy denied stays open if nobody tries it again.
 const TRIED_AGAIN: SignedDuration = SignedDuration::from_hours(24);
-/// Characters of a change in a table.
+/// Bytes of the name of who decided.
+const MAX_USER: usize = 256;
+/// Bytes of a change in a table.
 const MAX_CHANGE: usize = 100;
-/// Characters of a name in a table.
+/// Bytes of a name in a table.
 const MAX_NAME: usize = 80;
 
 /// The entry of a drift that was seen for the first time.
@@ -39,47 +46,53 @@ pub fn entry(drift: &Drift, decision: &Decision, now: Timestamp) -> Entry {
     let report = &drift.report.spec;
     let leaf = |leaf: &Leaf| {
         let text = serde_json::to_string(leaf).unwrap_or_default();
-        shorten(&text, MAX_VALUE)
+        fit(&text, MAX_VALUE)
     };
     let owners = |place: usize| drift.owners.get(place);
     let change = |(place, change): (usize, &kausality_fields::Change)| FieldChange {
-        path: shorten(&change.path.to_string(), MAX_VALUE),
+        path: fit(&change.path.to_string(), MAX_VALUE),
         old: change.old.as_ref().map(leaf),
         new: change.new.as_ref().map(leaf),
-        old_owner: owners(place).map(|handover| shorten(&handover.before.to_string(), MAX_NAME)),
-        new_owner: owners(place).map(|handover| shorten(&handover.after.to_string(), MAX_NAME)),
+        old_owner: owners(place).map(|handover| fit(&handover.before.to_string(), MAX_NAME)),
+        new_owner: owners(place).map(|handover| fit(&handover.after.to_string(), MAX_NAME)),
     };
-    let changes = &drift.diff.changes;
-    let (old_object, new_object) = (report.old_object.as_ref().map(lean), lean(&report.new_object));
-    let size = |object: &Value| object.to_string().len();
-    let fits = old_object.as_ref().map_or(0, size) + size(&new_object) <= MAX_OBJECTS;
+    let all = &drift.diff.changes;
+    let changes = bounded::changes(all.iter().enumerate().map(change));
+    let explanation = explanation(decision);
     let spec = DriftSpec {
         id: report.id.clone(),
-        parent: report.parent.clone(),
+        parent: bounded::parent(&report.parent),
         parent_intent: drift.parent_intent.to_string(),
-        child: report.child.clone(),
-        request: report.request.clone(),
+        child: bounded::child(&report.child),
+        request: request(&report.request),
         diff: drift.diff.hash(),
-        changes: changes.iter().enumerate().take(MAX_CHANGES).map(change).collect(),
-        more_changes: changes.len().saturating_sub(MAX_CHANGES) as u64,
-        trace: drift.parent_trace.clone(),
-        old_object: old_object.filter(|_| fits),
-        new_object: fits.then_some(new_object),
+        more_changes: all.len().saturating_sub(changes.len()) as u64,
+        changes,
+        trace: drift.parent_trace.as_ref().and_then(bounded::trace),
+        old_object: report.old_object.as_ref().map(lean),
+        new_object: Some(lean(&report.new_object)),
         summary: summary(drift),
-        denied_by: report.denied_by.clone(),
+        denied_by: report.denied_by.as_deref().map(|rule| fit(rule, MAX_VALUE)),
     };
+    let spec = bounded::without_large_objects(spec, &explanation);
     let status = DriftStatus {
         state: state(decision),
         count: 1,
         first_seen: now,
         last_seen: now,
         counted_at: now,
-        explanation: decision.explanation.recorded(),
+        explanation,
         resolution: None,
         decision: None,
         deliveries: Vec::new(),
     };
     Entry::new(spec, status)
+}
+
+/// How it came to a decision, as an entry tells it.
+#[must_use]
+pub fn explanation(decision: &Decision) -> Vec<DriftStep> {
+    bounded::explanation(decision.explanation.recorded())
 }
 
 /// An object without its managed fields: who owned what changed is told beside the change.
@@ -104,7 +117,7 @@ pub fn state(decision: &Decision) -> DriftState {
 
 fn summary(drift: &Drift) -> DriftSummary {
     let report = &drift.report.spec;
-    let name = |kind: &str, name: &str| shorten(&format!("{kind}/{name}"), MAX_NAME);
+    let name = |kind: &str, name: &str| fit(&format!("{kind}/{name}"), MAX_NAME);
     let fields = match drift.diff.changes.as_slice() {
         [] => String::new(),
         [only] => only.to_string(),
@@ -119,7 +132,7 @@ fn summary(drift: &Drift) -> DriftSummary {
         parent: name(&report.parent.kind, &report.parent.name),
         child: name(&report.child.kind, &report.child.name),
         actor: short_user(&report.request.user),
-        change: shorten(&change, MAX_CHANGE + 20),
+        change: fit(&change, MAX_CHANGE + 20),
     }
 }
 
@@ -144,8 +157,8 @@ pub fn key(
 #[must_use]
 pub fn passed(approval: &Approval, now: Timestamp) -> (DriftResolution, DriftDecision) {
     let why = approval.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-    let message = shorten(&format!("approved ({}){why}", approval.mode.as_str()), MAX_VALUE);
-    let (reason, by) = (ResolutionReason::Approved, approval.by.clone());
+    let message = fit(&format!("approved ({}){why}", approval.mode.as_str()), MAX_VALUE);
+    let (reason, by) = (ResolutionReason::Approved, approval.by.as_deref().map(who));
     (DriftResolution { reason, at: now, by, message }, approved(approval, now))
 }
 
@@ -153,10 +166,15 @@ fn approved(approval: &Approval, now: Timestamp) -> DriftDecision {
     DriftDecision {
         action: "approve".to_owned(),
         mode: Some(approval.mode),
-        by: approval.by.clone(),
+        by: approval.by.as_deref().map(who),
         at: now,
-        reason: approval.reason.as_deref().map(|reason| shorten(reason, MAX_VALUE)),
+        reason: approval.reason.as_deref().map(|reason| fit(reason, MAX_VALUE)),
     }
+}
+
+/// A name that stands in an annotation.
+fn who(by: &str) -> String {
+    fit(by, MAX_USER)
 }
 
 /// The parent of an entry, as it is now.
@@ -170,20 +188,34 @@ pub enum ParentNow<'a> {
     Unknown,
 }
 
+/// The child of an entry, as it is now.
+#[derive(Clone, Copy, Debug)]
+pub enum ChildNow<'a> {
+    /// It is there, and is this.
+    Here(&'a Value),
+    /// It is gone, or another has its name.
+    Gone,
+    /// It cannot be told, or nobody has asked.
+    Unknown,
+}
+
 /// Whether somebody has asked for something else of the parent since. What its own controller writes into its spec is no new
 /// intent: the trace stays.
 #[must_use]
 pub fn parent_changed(spec: &DriftSpec, parent: &Summary) -> bool {
     let trace = || parent.annotation(TRACE).and_then(|text| Trace::decode(text).ok());
-    parent.intent.to_string() != spec.parent_intent && (spec.trace.is_none() || trace() != spec.trace)
+    let is_same = |trace: Trace| {
+        spec.trace.as_ref().is_some_and(|it| trace == *it || bounded::trace(&trace).as_ref() == Some(it))
+    };
+    parent.intent.to_string() != spec.parent_intent && !trace().is_some_and(is_same)
 }
 
-/// Why an open entry is over, if it is. `child_gone`: the child is known to be gone.
+/// Why an open entry is over, if it is.
 #[must_use]
 pub fn resolution(
     entry: &Entry,
     parent: &ParentNow<'_>,
-    child_gone: bool,
+    child: ChildNow<'_>,
     now: Timestamp,
 ) -> Option<DriftResolution> {
     let Entry { spec, status, .. } = entry;
@@ -209,9 +241,17 @@ pub fn resolution(
     {
         return Some(passed(approval, now).0);
     }
-    // What was to be created was never there.
-    if child_gone && spec.request.operation != "CREATE" {
-        return over(ResolutionReason::ChildGone, None, "the child is gone".to_owned());
+    match child {
+        // What was to be created was never there.
+        ChildNow::Gone if spec.request.operation != "CREATE" => {
+            return over(ResolutionReason::ChildGone, None, "the child is gone".to_owned());
+        }
+        ChildNow::Here(child) => {
+            if let Some(why) = superseded::superseded(entry, child) {
+                return over(ResolutionReason::Superseded, None, why);
+            }
+        }
+        ChildNow::Gone | ChildNow::Unknown => {}
     }
     // Controllers try again as long as they want something; people do not.
     if spec.denied_by.is_some() && now.duration_since(status.last_seen) >= TRIED_AGAIN {
@@ -228,9 +268,9 @@ pub fn decision(spec: &DriftSpec, parent: &Summary, now: Timestamp) -> Option<Dr
         return Some(DriftDecision {
             action: "reject".to_owned(),
             mode: None,
-            by: rejection.by,
+            by: rejection.by.as_deref().map(who),
             at: now,
-            reason: Some(shorten(&rejection.reason, MAX_VALUE)),
+            reason: Some(fit(&rejection.reason, MAX_VALUE)),
         });
     }
     standing.approval().map(|approval| approved(approval, now))

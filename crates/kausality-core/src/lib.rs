@@ -61,6 +61,7 @@ pub mod inputs;
 pub mod intent;
 pub mod ledger;
 pub mod managers;
+mod mistakes;
 mod mode;
 pub mod patch;
 pub mod phase;

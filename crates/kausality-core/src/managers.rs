@@ -1,5 +1,7 @@
 //! What managed fields tell: who writes a parent's status, and who sends a request.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kausality_fields::{
     Path,
@@ -108,6 +110,7 @@ pub(crate) fn of_finalizers(metadata: &Metadata<'_>) -> Vec<String> {
 pub(crate) fn is_copied(metadata: &Metadata<'_>, annotation: &str, controllers: &[String]) -> bool {
     let key = format!("\"f:{annotation}\"");
     let owners = owners(metadata, |fields| fields.contains(&key));
+    let controllers: BTreeSet<&String> = controllers.iter().collect();
     !owners.is_empty() && owners.iter().all(|owner| controllers.contains(owner))
 }
 
@@ -123,14 +126,12 @@ pub(crate) fn copies(request: &Request<'_>) -> bool {
 
 /// The managers whose fields are such.
 fn owners(metadata: &Metadata<'_>, owns: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut managers: Vec<String> = Vec::new();
-    for entry in entries(metadata) {
-        let known = managers.iter().any(|manager| *manager == *entry.manager);
-        if !known && entry.fields.is_some_and(|fields| owns(fields.get())) {
-            managers.push(entry.manager.to_string());
-        }
-    }
-    managers
+    let mut known = BTreeSet::new();
+    let owning = entries(metadata)
+        .into_iter()
+        .filter(|entry| entry.fields.is_some_and(|fields| owns(fields.get())))
+        .map(|entry| entry.manager.to_string());
+    owning.filter(|manager| known.insert(manager.clone())).collect()
 }
 
 /// When the status of an object was last written, as far as its managed fields tell.

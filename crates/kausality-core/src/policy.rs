@@ -6,7 +6,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 use kausality_api::{
     mode::Mode,
     policy::{Input, Kausality, KausalitySpec, Namespaces, Override, ResourceRule, Settle},
-    selector::Labels,
+    selector::{LabelSelector, Labels},
     status::UnjudgedKind,
 };
 
@@ -100,6 +100,23 @@ impl Policies {
             })
             .max_by_key(|(rank, _)| *rank)?;
         Some(best.1)
+    }
+
+    /// The labels by which policies select objects of a resource.
+    pub(crate) fn selecting_labels<'a>(
+        &'a self,
+        group: &'a str,
+        resource: &'a str,
+    ) -> impl Iterator<Item = &'a str> {
+        let naming = self.all.iter().filter(move |policy| {
+            let names = |names: &[String], name: &str| names.iter().any(|it| it == "*" || it == name);
+            let rules = policy.spec.resources.iter();
+            policy.spec.object_selector.is_some()
+                && rules
+                    .clone()
+                    .any(|rule| names(&rule.api_groups, group) && names(&rule.resources, resource))
+        });
+        naming.filter_map(|policy| policy.spec.object_selector.as_ref()).flat_map(LabelSelector::keys)
     }
 
     /// Whether there are none.

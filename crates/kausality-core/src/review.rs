@@ -112,6 +112,36 @@ impl Review<'_> {
     }
 }
 
+impl Review<'_> {
+    /// The Pod that an eviction is about, by namespace and name.
+    #[must_use]
+    pub fn evicted(&self) -> Option<(&str, &str)> {
+        let request = &self.request;
+        let is_eviction = request.operation == Operation::Create
+            && request.sub_resource == "eviction"
+            && request.resource.group.is_empty()
+            && request.resource.resource == "pods";
+        is_eviction.then_some((&*request.namespace, &*request.name))
+    }
+
+    /// An eviction as a review of what it does: the Pod, as it is stored, is deleted.
+    #[must_use]
+    pub fn as_deletion_of(&self, pod: &serde_json::Value) -> Vec<u8> {
+        let mut request = self.request_alone();
+        for (field, value) in [
+            ("operation", "DELETE".into()),
+            ("subResource", "".into()),
+            ("kind", serde_json::json!({"group": "", "version": "v1", "kind": "Pod"})),
+            ("oldObject", pod.clone()),
+        ] {
+            request[field] = value;
+        }
+        serde_json::json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+            .to_string()
+            .into_bytes()
+    }
+}
+
 /// The objects of a request as whole values.
 #[derive(Debug, Default, Deserialize)]
 pub struct Values {

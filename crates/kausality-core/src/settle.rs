@@ -229,6 +229,10 @@ pub fn of(parent: &Summary, settling: Settling, calm: Calm) -> Settled {
             Ok(Some(busy)) => return Settled::No(busy),
             // Without times, nothing tells whether it has been quiet.
             Err(Unobserved) if settling.rule == Settle::Quiet && calm.now.is_some() => {
+                // A controller that says it is busy may pause for longer than the quiet time.
+                if let Standing::Busy(why) = parent.status.standing {
+                    return Settled::No(why.to_owned());
+                }
                 (Settled::Quiet, parent.intent_written().map(end_of_second))
             }
             Err(Unobserved) => return Settled::Unknown,
@@ -250,7 +254,7 @@ pub(crate) fn has_lasted(since: Option<Timestamp>, quiet: Duration, calm: Calm) 
 #[must_use]
 pub fn needs_quiet(parent: &Summary, settling: Settling, calm: Calm) -> bool {
     let by_quiet = Settling { rule: Settle::Quiet, ..settling };
-    !parent.status.has_evidence() && of(parent, by_quiet, calm) == Settled::Quiet
+    !parent.shows_progress() && of(parent, by_quiet, calm) == Settled::Quiet
 }
 
 /// Whether the change of an input came after all that was seen of a parent's steady state, and so opened it.

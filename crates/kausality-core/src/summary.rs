@@ -180,6 +180,14 @@ impl Summary {
         }
     }
 
+    /// Whether its status shows, or will show, when its controller is done. Not without the status subresource: every plain write
+    /// of a status raises the generation, and none is recorded as an observation of it.
+    #[must_use]
+    pub fn shows_progress(&self) -> bool {
+        let has_plain_status = self.status_written.is_none() && !self.status_managers.is_empty();
+        self.status.has_evidence() && !has_plain_status
+    }
+
     /// When its intent was last changed, to the second: as its trace tells, else when it was created.
     pub(crate) fn intent_written(&self) -> Option<Timestamp> {
         let trace = self.annotation(annotation::TRACE).and_then(|text| Trace::decode(text).ok());

@@ -3,7 +3,10 @@
 //! Copies are not undone, since whoever made them would make them again. Each review of a write records who made it, and what
 //! was never reviewed is told by field managers.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use kausality_api::annotation::{self, PREFIX, WRITERS};
 use serde_json::Value;
@@ -98,21 +101,32 @@ pub(crate) fn record(wanted: &mut Wanted, stored: Option<&Metadata<'_>>, writer:
 /// generation, and lets go of those that are over; a controller may do no more than that.
 fn adds_nothing(was: &str, value: &str, writer: Writer) -> bool {
     let entries = |text: &str| -> Option<Vec<Value>> { serde_json::from_str(text).ok() };
-    let same = |was: &Value, is: &Value| {
-        let gist = |entry: &Value| {
-            let mut entry = entry.clone();
-            if let Some(fields) = entry.as_object_mut() {
-                fields.retain(|key, _| key != "generation" && (key != "by" || writer == Writer::Controller));
-            }
-            entry
-        };
-        let generation = |entry: &Value| entry["generation"].as_i64();
-        let next = generation(was).map(|generation| generation.saturating_add(1));
-        let carried = writer == Writer::Free || [generation(was), next].contains(&generation(is));
-        gist(was) == gist(is) && carried
+    let gist = |entry: &Value| {
+        let mut entry = entry.clone();
+        if let Some(fields) = entry.as_object_mut() {
+            fields.retain(|key, _| key != "generation" && (key != "by" || writer == Writer::Controller));
+        }
+        // Keys are sorted: equal entries have equal texts.
+        entry.to_string()
     };
+    let generation = |entry: &Value| entry["generation"].as_i64();
     let kept = |was: Vec<Value>, is: Vec<Value>| {
-        (!is.is_empty() || was.is_empty()) && is.iter().all(|is| was.iter().any(|was| same(was, is)))
+        let mut known: BTreeSet<(String, Option<i64>)> = BTreeSet::new();
+        for entry in &was {
+            let (gist, generation) = (gist(entry), generation(entry));
+            match writer {
+                Writer::Free => drop(known.insert((gist, None))),
+                Writer::Controller => {
+                    known.insert((gist.clone(), generation.map(|generation| generation.saturating_add(1))));
+                    known.insert((gist, generation));
+                }
+            }
+        }
+        let carried = |is: &Value| match writer {
+            Writer::Free => known.contains(&(gist(is), None)),
+            Writer::Controller => known.contains(&(gist(is), generation(is))),
+        };
+        (!is.is_empty() || was.is_empty()) && is.iter().all(carried)
     };
     was == value || entries(was).zip(entries(value)).is_some_and(|(was, is)| kept(was, is))
 }

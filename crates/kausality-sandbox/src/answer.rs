@@ -41,6 +41,11 @@ pub(crate) fn whole(code: u16, content_type: &'static str, text: Bytes) -> Respo
     answer(code, content_type, Full::new(text).boxed_unsync())
 }
 
+/// The body of an answer that has none.
+pub(crate) fn nothing() -> Body {
+    Full::default().boxed_unsync()
+}
+
 /// One JSON object after the other.
 pub(crate) fn stream(objects: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     use futures::StreamExt as _;

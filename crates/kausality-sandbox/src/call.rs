@@ -49,9 +49,9 @@ impl Call {
     pub(crate) fn enter(&self, entry: &mut AuditEntry, method: &Method) {
         let collection = self.name.is_empty();
         entry.verb = match method.as_str() {
-            "GET" if self.query.flag("watch") => "watch",
-            "GET" if collection => "list",
-            "GET" => "get",
+            "GET" | "HEAD" if self.query.flag("watch") => "watch",
+            "GET" | "HEAD" if collection => "list",
+            "GET" | "HEAD" => "get",
             "POST" => "create",
             "PUT" => "update",
             "PATCH" => "patch",
@@ -104,9 +104,7 @@ impl Call {
             causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
         }
         if self.query.get("fieldManager").chars().count() > MAX_MANAGER {
-            let message = format!("Too long: may not be more than {MAX_MANAGER} bytes");
-            let field = "fieldManager".to_owned();
-            causes.push(Cause { reason: "FieldValueTooLong", message, field });
+            causes.push(Cause::too_long("fieldManager", MAX_MANAGER));
         }
         let dry = self.query.get("dryRun");
         if !["", "All"].contains(&dry) {

@@ -1,5 +1,7 @@
 //! What the server says of itself: groups, resources, version, health.
 
+use std::sync::Arc;
+
 use http::{Method, Response, request::Parts};
 use serde_json::{Value, json};
 
@@ -27,9 +29,12 @@ impl Sandbox {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return answer::failure(&Failure::method_not_allowed());
         }
-        let registry = std::sync::Arc::clone(&self.state().registry);
+        let registry = Arc::clone(&self.state().registry);
         let aggregated = wants_aggregated(&parts.headers);
         let path: Vec<&str> = parts.uri.path().split('/').filter(|part| !part.is_empty()).collect();
+        if parts.method == Method::HEAD && !aggregated && !has_head(&path, &registry) {
+            return answer::failure(&Failure::method_not_allowed());
+        }
         let found = match path.as_slice() {
             [] => Some(root(&registry)),
             ["api" | "apis"] if aggregated => {
@@ -83,6 +88,16 @@ impl Sandbox {
              # HELP sandbox_calls The number of calls.\n# TYPE sandbox_calls counter\nsandbox_calls {}\n",
             self.audited()
         )
+    }
+}
+
+/// Whether a path can be asked for without a body. Those that a real API server routes by their methods cannot.
+fn has_head(path: &[&str], registry: &Registry) -> bool {
+    let is_custom = |definition: &Arc<Definition>| definition.is_custom();
+    match path {
+        ["version"] | ["api", ..] => false,
+        ["apis", group, version] => registry.of_version(group, version).any(is_custom),
+        _ => true,
     }
 }
 

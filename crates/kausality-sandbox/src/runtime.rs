@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _, select_all};
-use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http::{Request, Response};
 use hyper::body::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::answer::Body;
-use crate::controllers::{
-    Action, Cache, Change, Controller, Delete, Event, Key, Read, Refusal, Resource, Retry, Time, Watched,
-    Write,
-};
+use crate::controllers::{Cache, Change, Controller, Event, Key, Resource, Retry, Time, Watched};
 use crate::identity::User;
 use crate::kinds::{Definition, Registry};
 use crate::sandbox::Sandbox;
 use crate::store::After;
 use crate::store::signal::Changes;
+
+mod caller;
+
+use caller::Caller;
 
 /// How long a controller sleeps when nothing happens: kinds may be served by then that were not.
 const NAP: Duration = Duration::from_millis(500);
@@ -125,13 +125,14 @@ impl Worker {
         }
     }
 
-    /// Begins to watch what is served by now.
+    /// Begins to watch what is served by now, and forgets what is not served any more.
     fn enlist(&mut self) {
         let registry = Arc::clone(&self.sandbox.state().registry);
         if self.served.as_ref().is_some_and(|served| Arc::ptr_eq(served, &registry)) {
             return;
         }
         self.served = Some(Arc::clone(&registry));
+        self.drop_unserved(&registry);
         let watches = self.controller.watches();
         if self.changed.is_none() && matches!(watches, Watched::Everything) {
             self.changed = Some(self.sandbox.state().store.subscribe_to_all());
@@ -150,11 +151,27 @@ impl Worker {
             self.take_in(changes);
             self.watched.push(watching);
         }
-        let served = |watching: &Watching| {
-            let Definition { group, version, plural, .. } = &*watching.definition;
-            registry.get(group, version, plural).is_some()
-        };
-        self.watched.retain(served);
+    }
+
+    /// Ends the watches of what is not served as it was. The deletions that came before are taken in: dependents go by
+    /// them. Of what is left nobody knows whether it is there, so it is forgotten, and not reported as deleted.
+    fn drop_unserved(&mut self, registry: &Registry) {
+        for mut watching in std::mem::take(&mut self.watched) {
+            let Resource { group, version, plural, kind, namespaced } = &watching.resource;
+            let served = registry.get(group, version, plural);
+            match served.filter(|served| served.kind == *kind && served.namespaced == *namespaced) {
+                Some(served) => {
+                    watching.definition = Arc::clone(served);
+                    self.watched.push(watching);
+                }
+                None => {
+                    let revision = self.sandbox.state().store.revision();
+                    let changes = self.catch_up(&mut watching, revision);
+                    self.take_in(changes);
+                    self.cache.forget(&watching.resource);
+                }
+            }
+        }
     }
 
     /// Takes in what has happened since the last time.
@@ -162,39 +179,35 @@ impl Worker {
         if let Some(changed) = &mut self.changed {
             changed.latest();
         }
-        for at in 0..self.watched.len() {
-            let Some(watching) = self.watched.get_mut(at) else { continue };
+        let mut watched = std::mem::take(&mut self.watched);
+        for watching in &mut watched {
             // What is shown may lag behind, so that it is not enough to look whether something has changed just now.
             let latest = watching.changed.latest();
             if latest <= watching.revision {
                 continue;
             }
-            let state = self.sandbox.state();
-            let collection = &watching.definition.collection;
-            let shown = self.caller.road.shown(collection, state.store.revision());
-            let events = state.store.since(collection, watching.revision);
-            drop(state);
-            let shown = shown.max(watching.revision);
-            watching.revision = shown;
-            let mut changes = Vec::new();
-            match events {
-                Ok(events) => {
-                    for event in events.iter().filter(|event| event.revision <= shown) {
-                        let event = match &event.after {
-                            After::Stored(object) => Event::Applied(watching.definition.serve(object)),
-                            After::Gone(last) => Event::Deleted(watching.definition.serve(last)),
-                        };
-                        changes.extend(self.cache.apply(&watching.resource, event));
-                    }
-                }
-                Err(_) => {
-                    let Some(watching) = self.watched.get(at) else { continue };
-                    let (resource, objects) = (watching.resource.clone(), self.objects(&watching.definition));
-                    changes.extend(self.cache.replace(&resource, objects));
-                }
-            }
+            let revision = self.sandbox.state().store.revision();
+            let shown = self.caller.road.shown(&watching.definition.collection, revision);
+            let changes = self.catch_up(watching, shown);
             self.take_in(changes);
         }
+        self.watched = watched;
+    }
+
+    /// Takes the events of one resource up to a revision into the cache.
+    fn catch_up(&mut self, watching: &mut Watching, revision: u64) -> Vec<Change> {
+        let events = self.sandbox.state().store.since(&watching.definition.collection, watching.revision);
+        watching.revision = revision.max(watching.revision);
+        let Ok(events) = events else { return self.relist(watching) };
+        let mut changes = Vec::new();
+        for event in events.iter().filter(|event| event.revision <= watching.revision) {
+            let event = match &event.after {
+                After::Stored(object) => Event::Applied(watching.definition.serve(object)),
+                After::Gone(last) => Event::Deleted(watching.definition.serve(last)),
+            };
+            changes.extend(self.cache.apply(&watching.resource, event));
+        }
+        changes
     }
 
     fn relist(&mut self, watching: &Watching) -> Vec<Change> {
@@ -279,95 +292,6 @@ impl Worker {
     }
 }
 
-/// Somebody who calls the API.
-struct Caller {
-    road: Arc<dyn Road>,
-    user: User,
-    agent: &'static str,
-}
-
-impl Caller {
-    /// What is there. Only what the API says is not found is not; all else says nothing about it.
-    async fn read(&self, read: &Read) -> Result<Vec<Arc<Value>>, Refusal> {
-        let url = match read {
-            Read::Object(key) => object_url(key),
-            Read::Collection { resource, namespace } => collection_url(resource, namespace),
-        };
-        let body = match self.call(Method::GET, &url, "application/json", &Value::Null).await {
-            Err(Refusal::NotFound) => return Ok(Vec::new()),
-            answer => answer?,
-        };
-        let mut found = parse(&body)?;
-        let Read::Collection { resource, .. } = read else { return Ok(vec![Arc::new(found)]) };
-        let Some(Value::Array(items)) = found.get_mut("items").map(Value::take) else {
-            return Err(Refusal::Unknown(format!("{url} is no list")));
-        };
-        let named = |mut item: Value| {
-            item["apiVersion"] = resource.api_version().into();
-            item["kind"] = resource.kind.as_ref().into();
-            Arc::new(item)
-        };
-        Ok(items.into_iter().map(named).collect())
-    }
-
-    async fn write(&self, write: &Write) -> Result<(), Refusal> {
-        let (key, json, merge) = (&write.key, "application/json", "application/merge-patch+json");
-        let part = |name: &str| format!("{}/{name}", object_url(key));
-        let options;
-        let (method, url, content, body) = match &write.action {
-            Action::Create(object) => {
-                (Method::POST, collection_url(&key.resource, &key.namespace), json, object)
-            }
-            Action::Update(object) => (Method::PUT, object_url(key), json, object),
-            Action::UpdateStatus(object) => (Method::PUT, part("status"), json, object),
-            Action::Finalize(object) => (Method::PUT, part("finalize"), json, object),
-            Action::Bind(binding) => (Method::POST, part("binding"), json, binding),
-            Action::Patch(patch) => (Method::PATCH, object_url(key), merge, patch),
-            Action::PatchStatus(patch) => (Method::PATCH, part("status"), merge, patch),
-            Action::Delete(delete) => {
-                options = delete_options(delete);
-                (Method::DELETE, object_url(key), json, &options)
-            }
-        };
-        self.call(method, &url, content, body).await.map(|_| ())
-    }
-
-    async fn call(&self, method: Method, url: &str, content: &str, body: &Value) -> Result<Bytes, Refusal> {
-        let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-        let request = Request::builder()
-            .method(method)
-            .uri(url)
-            .header(header::CONTENT_TYPE, content)
-            .header(header::USER_AGENT, self.agent)
-            .extension(self.user.clone())
-            .body(body)
-            .map_err(|error| unknown(&error))?;
-        let answer = self.road.call(request).await.map_err(|error| unknown(&error))?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.map_err(|error| unknown(&error))?.to_bytes();
-        if status.is_success() {
-            return Ok(body);
-        }
-        let answer = parse(&body)?;
-        let says = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Err(match status {
-            StatusCode::NOT_FOUND => Refusal::NotFound,
-            StatusCode::CONFLICT if says("reason") == "AlreadyExists" => Refusal::AlreadyExists,
-            StatusCode::CONFLICT => Refusal::Conflict,
-            status if status.is_client_error() => Refusal::Denied(says("message")),
-            _ => Refusal::Unknown(says("message")),
-        })
-    }
-}
-
-fn unknown(error: &dyn std::fmt::Display) -> Refusal {
-    Refusal::Unknown(error.to_string())
-}
-
-fn parse(body: &[u8]) -> Result<Value, Refusal> {
-    serde_json::from_slice(body).map_err(|error| unknown(&error))
-}
-
 /// What a controller watches, as far as it is served; of what is served in several versions or groups, one.
 fn wanted(watches: &Watched, registry: &Registry) -> Vec<(Resource, Arc<Definition>)> {
     let resource = |definition: &Arc<Definition>| {
@@ -390,33 +314,4 @@ fn wanted(watches: &Watched, registry: &Registry) -> Vec<(Resource, Arc<Definiti
             by_collection.into_values().map(|definition| (resource(&definition), definition)).collect()
         }
     }
-}
-
-fn collection_url(resource: &Resource, namespace: &str) -> String {
-    let root = if resource.group.is_empty() { "/api" } else { "/apis" };
-    let within = match namespace {
-        "" => String::new(),
-        namespace => format!("/namespaces/{namespace}"),
-    };
-    format!("{root}/{}{within}/{}", resource.api_version(), resource.plural)
-}
-
-fn object_url(key: &Key) -> String {
-    format!("{}/{}", collection_url(&key.resource, &key.namespace), key.name)
-}
-
-fn delete_options(delete: &Delete) -> Value {
-    let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-    if let Some(propagation) = delete.propagation {
-        options["propagationPolicy"] = propagation.as_str().into();
-    }
-    if let Some(seconds) = delete.grace_period_seconds {
-        options["gracePeriodSeconds"] = seconds.into();
-    }
-    for (name, value) in [("uid", &delete.uid), ("resourceVersion", &delete.resource_version)] {
-        if let Some(value) = value {
-            options["preconditions"][name] = value.as_str().into();
-        }
-    }
-    options
 }

@@ -75,6 +75,18 @@ impl Cause {
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
+    /// A value of too many bytes.
+    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", message, field: field.into() }
+    }
+
+    /// A list of too many items.
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, most: usize) -> Self {
+        let message = format!("Too many: {count}: must have at most {most} items");
+        Self { reason: "FieldValueTooMany", message, field: field.into() }
+    }
+
     /// A value that names what is not there.
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Not found: {value}");

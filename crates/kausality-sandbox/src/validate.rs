@@ -13,6 +13,7 @@ pub(crate) mod names;
 mod pod;
 mod service;
 mod traffic;
+mod webhook;
 mod workload;
 
 /// Kinds whose updates are looked at as if they were created. The others look at what is new alone.
@@ -205,7 +206,7 @@ fn content(definition: &Definition, object: &Value) -> Vec<Cause> {
             }
         }
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-            causes.extend(crate::admission::conditions::faults(object));
+            causes.extend(webhook::faults(object));
         }
         "PodDisruptionBudget"
             if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() =>

@@ -83,6 +83,8 @@ pub(crate) struct Question {
     child: [String; 3],
     parent: Option<String>,
     deleting: bool,
+    /// Whether it is about an object that is frozen itself.
+    frozen: bool,
     /// Whether it changes what is wanted: nothing less is gated.
     intended: bool,
     dry_run: bool,
@@ -199,6 +201,7 @@ impl Oracle {
             child: [&object.api_version, &object.kind, &object.metadata.name].map(ToString::to_string),
             parent,
             deleting: old.is_some_and(|old| old.metadata.is_deleting()),
+            frozen: old.is_some_and(|old| old.metadata.annotations.get(FREEZE).is_some()),
             intended: request.sub_resource.is_empty() && before != after,
             dry_run: request.is_dry_run(),
             sent: sent.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
@@ -315,6 +318,10 @@ impl State {
         }
         if code == 500 {
             return self.calm.then(|| "everything can be read".to_owned());
+        }
+        let lifts_freeze = question.operation == Operation::Delete && question.frozen && !question.deleting;
+        if decision.resolution == Resolution::Frozen && lifts_freeze {
+            return None;
         }
         if question.parent.is_none() {
             return Some("it has no parent".to_owned());

@@ -67,7 +67,7 @@ pub use eventually::{Probe, eventually};
 pub use expected::expected_to_fail;
 pub use identity::MASTERS;
 pub use kubelet::Kubelet;
-pub use node::{Node, NodePrograms, node_or_skip};
+pub use node::{Node, NodePrograms, Outage, node_or_skip};
 pub use peer::{Peer, peer_or_skip};
 pub use plane::{Component, ControlPlane};
 pub use port::free_port;

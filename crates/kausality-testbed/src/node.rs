@@ -17,14 +17,17 @@
 //! | [`network`] | clients of this process that connect from within |
 //! | [`programs`] | where the programs are |
 //! | [`config`] | the configuration of containerd, kubelet and kube-proxy |
+//! | [`power`] | how it ends without a word, to be started again on the same data |
 
 mod cgroup;
 mod config;
 mod machine;
 mod network;
+mod power;
 mod programs;
 mod skip;
 
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +36,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, Client};
+use tokio::sync::Mutex;
 
 use crate::audit::{self, AuditEvent};
 use crate::binaries::Binaries;
@@ -47,6 +52,7 @@ use crate::xtask::xtask;
 use cgroup::Cgroup;
 use machine::Machine;
 use network::Network;
+pub use power::Outage;
 pub use programs::NodePrograms;
 pub use skip::node_or_skip;
 
@@ -58,14 +64,12 @@ const SITE: Site = Site { address: Ipv4Addr::new(10, 99, 0, 1), etcd: 2379, apis
 pub struct Node {
     // Dropped in this order: processes before their namespaces, those before the control groups that they are in, and all
     // of them before the files that they write.
-    _processes: Vec<Process>,
+    running: Mutex<Running>,
     network: Network,
     machine: Machine,
-    _group: Arc<Group>,
+    inside: Inside,
     cgroup: Cgroup,
     access: Access,
-    binaries: Binaries,
-    programs: NodePrograms,
     startup: Duration,
     folder: Folder,
 }
@@ -76,19 +80,9 @@ impl Node {
         let mut folder = Folder::create()?;
         let path = folder.path().to_owned();
         match Self::start_in(&folder, binaries, programs).await {
-            Ok(Started { processes, network, machine, group, cgroup, access, startup }) => {
-                let node = Self {
-                    _processes: processes,
-                    network,
-                    machine,
-                    _group: group,
-                    cgroup,
-                    access,
-                    binaries: binaries.clone(),
-                    programs: programs.clone(),
-                    startup,
-                    folder,
-                };
+            Ok(Started { running, network, machine, inside, cgroup, access, startup }) => {
+                let running = Mutex::new(running);
+                let node = Self { running, network, machine, inside, cgroup, access, startup, folder };
                 // Without it, no Pod starts.
                 node.load(&programs.pause(), config::PAUSE).await?;
                 Ok(node)
@@ -119,12 +113,48 @@ impl Node {
         let (binaries, programs) = (binaries.clone(), programs.clone());
         let inside =
             Inside { launcher, folder: folder.path().to_owned(), binaries, programs, client, socket };
-        let processes = inside.start().await?;
-        Ok(Started { processes, network, machine, group, cgroup, access, startup: begun.elapsed() })
+        let mut running = Running::default();
+        inside.start(&mut running).await?;
+        Ok(Started { running, network, machine, inside, cgroup, access, startup: begun.elapsed() })
     }
 
     /// Ends everything. To drop it does the same.
     pub fn stop(self) {}
+
+    /// Ends processes as a power loss does: at once, and without a word to anybody. Files stay, and so do mounts, network
+    /// interfaces and control groups.
+    pub async fn lose_power(&self, outage: Outage) -> Result<()> {
+        let mut running = self.running.lock().await;
+        let worker = running.worker.take();
+        let plane = running.plane.take_if(|_| outage == Outage::Everything);
+        let mut roots: Vec<u32> = plane.iter().flat_map(Plane::ids).collect();
+        roots.extend(worker.iter().flat_map(Worker::ids));
+        // What nobody waits for is below the first process, as are containers.
+        roots.push(self.machine.id());
+        power::kill_below(&roots).context("taking the power of a node")?;
+        match std::fs::remove_file(&self.inside.socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).context("removing a socket");
+            }
+            _ => {}
+        }
+        if plane.is_some() {
+            audit::drop_torn_line(&self.folder.file(file::AUDIT_LOG))?;
+        }
+        Ok(())
+    }
+
+    /// Starts again what lost its power, on the same data, and waits until the API server answers and the node is ready.
+    /// Containers may take longer.
+    pub async fn restore_power(&self) -> Result<()> {
+        let mut running = self.running.lock().await;
+        self.inside.start(&mut running).await.context("starting a node again after a power loss")
+    }
+
+    /// The folder whose manifests the kubelet runs without being told by anybody.
+    pub fn static_pods(&self) -> PathBuf {
+        self.folder.file(config::STATIC_PODS)
+    }
 
     /// A client that acts as any user, in any groups, as [`ControlPlane::client`](crate::ControlPlane::client) does. It
     /// connects from within the node.
@@ -143,7 +173,7 @@ impl Node {
         let mut words = self.machine.entry().into_iter();
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words).arg(program.as_ref());
-        command.envs(self.programs.environment());
+        command.envs(self.inside.programs.environment());
         command.env("KUBECONFIG", self.kubeconfig()).env("HOME", self.folder.path());
         command.env_remove("XDG_CACHE_HOME");
         command
@@ -151,7 +181,7 @@ impl Node {
 
     /// A kubectl that acts as any user, in any groups.
     pub fn kubectl(&self, user: &str, groups: &[&str]) -> Command {
-        let mut command = self.command(self.binaries.kubectl());
+        let mut command = self.command(self.inside.binaries.kubectl());
         command.args(["--as", user]);
         command.args(groups.iter().flat_map(|group| ["--as-group", group]));
         command
@@ -163,7 +193,7 @@ impl Node {
         let mut make = xtask();
         make.args(["image", "--tag", name, "--binary"]).arg(binary).arg("--output").arg(&archive);
         run(make).await.with_context(|| format!("making an image of {}", binary.display()))?;
-        let mut import = self.command(self.programs.ctr());
+        let mut import = self.command(self.inside.programs.ctr());
         import.args(["--namespace", "k8s.io", "images", "import"]).arg(&archive);
         run(import).await.with_context(|| format!("loading the image {name}"))?;
         // It is in the store of containerd now, and may be large.
@@ -192,12 +222,12 @@ impl Node {
 
     /// What its control plane was started from.
     pub fn binaries(&self) -> &Binaries {
-        &self.binaries
+        &self.inside.binaries
     }
 
     /// What the rest of it was started from.
     pub fn programs(&self) -> &NodePrograms {
-        &self.programs
+        &self.inside.programs
     }
 
     /// The folder with its logs: `<component>.log`, and those of containers in `var/log/pods`.
@@ -212,16 +242,47 @@ impl Node {
 }
 
 struct Started {
-    processes: Vec<Process>,
+    running: Running,
     network: Network,
     machine: Machine,
-    group: Arc<Group>,
+    inside: Inside,
     cgroup: Cgroup,
     access: Access,
     startup: Duration,
 }
 
-/// What is started inside.
+/// What runs. A part that lost its power is not there.
+#[derive(Default)]
+struct Running {
+    worker: Option<Worker>,
+    plane: Option<Plane>,
+}
+
+struct Worker {
+    kubelet: Process,
+    proxy: Process,
+    containerd: Process,
+}
+
+impl Worker {
+    fn ids(&self) -> [u32; 3] {
+        [&self.kubelet, &self.proxy, &self.containerd].map(Process::id)
+    }
+}
+
+struct Plane {
+    scheduler: Process,
+    processes: launch::Processes,
+}
+
+impl Plane {
+    fn ids(&self) -> [u32; 4] {
+        let launch::Processes { controller_manager, apiserver, etcd } = &self.processes;
+        [apiserver, controller_manager, &self.scheduler, etcd].map(Process::id)
+    }
+}
+
+/// What is started inside, and how.
 struct Inside {
     launcher: Launcher,
     folder: PathBuf,
@@ -233,21 +294,42 @@ struct Inside {
 }
 
 impl Inside {
-    /// Starts everything, and waits until the node is ready.
-    async fn start(self) -> Result<Vec<Process>> {
-        let mut containerd = self.run(
-            self.programs.containerd(),
-            vec!["--config".to_owned(), self.path(config::CONTAINERD)],
-            "containerd.log",
-        )?;
-        let plane = launch::launch(&self.binaries, &self.launcher, SITE, &self.client).await?;
+    /// Starts what does not run, and waits until the node is ready.
+    async fn start(&self, running: &mut Running) -> Result<()> {
+        let containerd = match running.worker {
+            None => Some(self.containerd()?),
+            Some(_) => None,
+        };
+        if running.plane.is_none() {
+            running.plane = Some(self.plane().await?);
+        }
+        if let Some(containerd) = containerd {
+            running.worker = Some(self.worker(containerd).await?);
+        }
+        Ok(())
+    }
+
+    fn containerd(&self) -> Result<Process> {
+        let args = vec!["--config".to_owned(), self.path(config::CONTAINERD)];
+        self.run(self.programs.containerd(), args, "containerd.log")
+    }
+
+    async fn plane(&self) -> Result<Plane> {
+        let processes = launch::launch(&self.binaries, &self.launcher, SITE, &self.client).await?;
+        let scheduler = flags::scheduler(&self.folder);
+        let scheduler = self.run(self.programs.scheduler(), scheduler, "kube-scheduler.log")?;
+        Ok(Plane { scheduler, processes })
+    }
+
+    async fn worker(&self, mut containerd: Process) -> Result<Worker> {
         let ask = async || {
             ensure!(self.socket.exists(), "containerd does not listen");
             Ok(())
         };
         launch::ready(&mut [&mut containerd], ask).await?;
-        let scheduler = flags::scheduler(&self.folder);
-        let mut scheduler = self.run(self.programs.scheduler(), scheduler, "kube-scheduler.log")?;
+        let nodes: Api<core::Node> = Api::all(self.client.clone());
+        // What a kubelet before this one has said tells nothing.
+        let before = nodes.get_opt(NODE).await?.as_ref().and_then(heartbeat);
         let kubelet = vec![
             flags::flag("kubeconfig", self.path(file::KUBELET_KUBECONFIG)),
             flags::flag("config", self.path(config::KUBELET)),
@@ -257,12 +339,13 @@ impl Inside {
         let mut kubelet = self.run(self.programs.kubelet(), kubelet, file::KUBELET_LOG)?;
         let proxy = vec![flags::flag("config", self.path(config::PROXY))];
         let mut proxy = self.run(self.programs.proxy(), proxy, "kube-proxy.log")?;
-
-        let nodes: Api<core::Node> = Api::all(self.client.clone());
-        let ask = async || is_ready(&nodes.get(NODE).await?);
-        launch::ready(&mut [&mut containerd, &mut scheduler, &mut kubelet, &mut proxy], ask).await?;
-        let launch::Processes { controller_manager, apiserver, etcd } = plane;
-        Ok(vec![proxy, kubelet, scheduler, controller_manager, apiserver, etcd, containerd])
+        let ask = async || {
+            let node = nodes.get(NODE).await?;
+            ensure!(heartbeat(&node) != before, "the kubelet has not said how the node is");
+            is_ready(&node)
+        };
+        launch::ready(&mut [&mut containerd, &mut kubelet, &mut proxy], ask).await?;
+        Ok(Worker { kubelet, proxy, containerd })
     }
 
     fn run(&self, program: PathBuf, args: Vec<String>, log: &str) -> Result<Process> {
@@ -285,11 +368,19 @@ async fn run(mut command: Command) -> Result<()> {
 }
 
 fn is_ready(node: &core::Node) -> Result<()> {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
-    match ready {
+    match ready(node) {
         Some(ready) if ready.status == "True" => Ok(()),
         Some(ready) => bail!("the node is not ready: {}", ready.message.clone().unwrap_or_default()),
         None => Err(anyhow!("the kubelet has not said how the node is")),
     }
+}
+
+/// When the kubelet has last said how the node is.
+fn heartbeat(node: &core::Node) -> Option<Time> {
+    ready(node)?.last_heartbeat_time.clone()
+}
+
+fn ready(node: &core::Node) -> Option<&core::NodeCondition> {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().find(|condition| condition.type_ == "Ready")
 }

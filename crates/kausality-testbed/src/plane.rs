@@ -240,6 +240,12 @@ impl ControlPlane {
         }
     }
 
+    /// Like [`restart`](Self::restart), with more flags from then on.
+    pub async fn restart_with(&mut self, component: Component, flags: &[&str]) -> Result<()> {
+        self.processes.get_mut(component).add_args(flags);
+        self.restart(component).await
+    }
+
     pub(crate) fn kubelet_log(&self) -> PathBuf {
         self.folder.file(file::KUBELET_LOG)
     }

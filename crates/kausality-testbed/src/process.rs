@@ -100,6 +100,11 @@ impl Process {
         Ok(())
     }
 
+    /// Adds arguments for when it is started again.
+    pub(crate) fn add_args(&mut self, args: &[&str]) {
+        self.spec.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+    }
+
     /// An error of kind [`Died`] if it has ended.
     pub(crate) fn is_running(&mut self) -> Result<()> {
         let Some(status) = self.child.try_wait().context("asking for the state of a process")? else {
@@ -148,6 +153,8 @@ fn spawn(spec: &Spec, group: &Group) -> Result<Child> {
     let mut words = within.chain([spec.program.as_os_str()]).chain(spec.args.iter().map(OsStr::new));
     let child = Command::new(words.next().unwrap_or_default())
         .args(words)
+        // Memory is cheaper than time: components written in Go collect garbage seldom.
+        .env("GOGC", "400")
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

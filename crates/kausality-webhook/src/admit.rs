@@ -2,7 +2,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -19,9 +19,13 @@ use serde::Deserialize;
 use crate::{
     admission::{Admission, Question, Reply},
     body::{Intake, Refused},
+    clients::{Clients, Denied, Peer},
+    connection::capacity::Usage,
     deadline::deadline,
     metrics::Metrics,
     response,
+    seldom::Seldom,
+    validate,
 };
 
 /// Characters of a reason that an HTTP error gives: it may quote what could not be read.
@@ -30,19 +34,26 @@ const MAX_REASON: usize = 500;
 /// What is left of the time for a request to write the answer.
 const RETURN: Duration = Duration::from_millis(250);
 
+/// How long the review of somebody who may not post it is read on, so that the answer is seen.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Takes requests to whom decides them.
 #[derive(Debug)]
 pub(crate) struct Desk<A> {
     pub(crate) admission: A,
     pub(crate) metrics: Metrics,
-    pub(crate) intake: Intake,
+    intake: Intake,
+    clients: Clients,
     /// The time for a request, unless the API server waits for less.
-    pub(crate) deadline: Duration,
+    deadline: Duration,
+    refusals: Seldom,
 }
 
 /// Why there is no decision. An HTTP error, so that the webhook's `failurePolicy` says what happens.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error(transparent)]
+    Denied(#[from] Denied),
     #[error("reviews come as plain JSON, not as {0:?}")]
     Encoding(String),
     #[error(transparent)]
@@ -58,6 +69,48 @@ enum Failure {
 }
 
 impl<A: Admission> Desk<A> {
+    pub(crate) fn new(
+        admission: A,
+        metrics: Metrics,
+        intake: Intake,
+        clients: Clients,
+        deadline: Duration,
+    ) -> Self {
+        Self { admission, metrics, intake, clients, deadline, refusals: Seldom::default() }
+    }
+
+    /// Answers a review of a policy.
+    pub(crate) async fn validate(&self, request: axum::extract::Request) -> Response {
+        let read = async {
+            let request = self.receive(request).await?;
+            Ok(self.intake.read(request.into_body()).await?)
+        };
+        match read.await {
+            Ok((review, _share)) => validate::answer(&review),
+            Err(failure) => {
+                self.note(&failure, "");
+                failure.into_response()
+            }
+        }
+    }
+
+    /// Lets a request in if whoever sent it may post reviews.
+    async fn receive(&self, request: axum::extract::Request) -> Result<axum::extract::Request, Failure> {
+        let peer = request.extensions().get::<Arc<Peer>>();
+        match self.clients.check(peer.map(AsRef::as_ref), request.headers()) {
+            Ok(()) => {
+                if let Some(usage) = request.extensions().get::<Arc<Usage>>() {
+                    usage.know();
+                }
+                Ok(request)
+            }
+            Err(denied) => {
+                _ = tokio::time::timeout(FAREWELL, self.intake.discard(request.into_body())).await;
+                Err(denied.into())
+            }
+        }
+    }
+
     /// Answers one request.
     pub(crate) async fn answer(&self, question: Question, request: axum::extract::Request) -> Response {
         let observation = self.metrics.begin();
@@ -82,6 +135,7 @@ impl<A: Admission> Desk<A> {
         started: Instant,
         review: &OnceLock<Bytes>,
     ) -> Result<Vec<u8>, Failure> {
+        let request = self.receive(request).await?;
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
@@ -119,6 +173,12 @@ impl<A: Admission> Desk<A> {
     /// neither is logged.
     fn note(&self, failure: &Failure, uid: &str) {
         match failure {
+            Failure::Denied(denied) => {
+                self.metrics.client_refused(denied.reason());
+                if self.refusals.is_due() {
+                    tracing::warn!(error = %denied, "refused a review: its client may not post any");
+                }
+            }
             Failure::Panicked => {
                 self.metrics.panicked();
                 tracing::error!(uid, "a decision panicked");
@@ -160,6 +220,8 @@ fn uid(body: &Bytes) -> String {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let status = match &self {
+            Self::Denied(Denied::Name { .. }) => StatusCode::FORBIDDEN,
+            Self::Denied(_) => StatusCode::UNAUTHORIZED,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Refused(Refused::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Refused(Refused::Busy) => StatusCode::SERVICE_UNAVAILABLE,
@@ -169,6 +231,9 @@ impl IntoResponse for Failure {
         };
         let text = format!("kausality: {}\n", shorten(&self.to_string(), MAX_REASON));
         let mut response = (status, text).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             // client-go, and so the API server, tries again only if told when.
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

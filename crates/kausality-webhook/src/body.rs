@@ -26,7 +26,7 @@ pub(crate) struct Share(Option<OwnedSemaphorePermit>);
 pub(crate) enum Refused {
     #[error("the review is larger than {limit} bytes, the most that is read")]
     TooLarge { limit: usize },
-    #[error("too many large reviews at once; try again")]
+    #[error("reviews under way take all the memory there is for them (--max-inflight-bytes); try again")]
     Busy,
     #[error("the request broke off: {0}")]
     Broken(axum::Error),
@@ -40,31 +40,42 @@ impl Intake {
 
     /// Reads a body to its end, never holding more than the limit.
     ///
-    /// The budget is taken by what has arrived and not by what was announced, so that announcing much and
+    /// The budget is taken by the memory for what has arrived and not by what was announced, so that announcing much and
     /// sending nothing keeps nobody out.
     pub(crate) async fn read(&self, mut body: Body) -> Result<(Bytes, Share), Refused> {
         let mut share = Share::default();
         let mut read = Vec::new();
         if announced(&body) > self.limit {
-            return Err(self.too_large(body).await);
+            self.discard(body).await;
+            return Err(Refused::TooLarge { limit: self.limit });
         }
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(Refused::Broken)?.into_data() else { continue };
-            if read.len() + data.len() > self.limit {
-                drop((read, share));
-                return Err(self.too_large(body).await);
+            let length = read.len() + data.len();
+            if length > self.limit {
+                drop((read, data, share));
+                self.discard(body).await;
+                return Err(Refused::TooLarge { limit: self.limit });
             }
-            share.grow(&self.budget, data.len())?;
             // Most reviews arrive as one frame, and need no copy.
-            if read.is_empty() && body.is_end_stream() {
+            let is_whole = read.is_empty() && body.is_end_stream();
+            let memory = if is_whole { length } else { memory(&read, length, most(&body, length)) };
+            if share.grow_to(&self.budget, memory).is_err() {
+                drop((read, data, share));
+                self.discard(body).await;
+                return Err(Refused::Busy);
+            }
+            if is_whole {
                 return Ok((data, share));
             }
+            read.reserve_exact(memory - read.len());
             read.extend_from_slice(&data);
         }
         Ok((read.into(), share))
     }
 
-    async fn too_large(&self, mut body: Body) -> Refused {
+    /// Reads what is left of a body that was refused, as far as that is worth it, and keeps nothing of it.
+    pub(crate) async fn discard(&self, mut body: Body) {
         let mut left = self.limit.saturating_mul(DISCARDED);
         while left > 0
             && announced(&body) <= left
@@ -72,12 +83,30 @@ impl Intake {
         {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len).max(1));
         }
-        Refused::TooLarge { limit: self.limit }
+    }
+}
+
+/// The memory for so many bytes of a body: twice as much as before, so that not every frame moves what is there, but never
+/// more than the whole body takes.
+fn memory(read: &Vec<u8>, length: usize, most: usize) -> usize {
+    if length <= read.capacity() {
+        return read.capacity();
+    }
+    length.max(read.capacity().saturating_mul(2).min(most))
+}
+
+/// The most bytes that a body can have of which so many have come.
+fn most(body: &Body, length: usize) -> usize {
+    match body.size_hint().upper() {
+        Some(more) => length.saturating_add(usize::try_from(more).unwrap_or(usize::MAX)),
+        None => usize::MAX,
     }
 }
 
 impl Share {
-    fn grow(&mut self, budget: &Arc<Semaphore>, bytes: usize) -> Result<(), Refused> {
+    /// Takes what is missing to so many bytes.
+    fn grow_to(&mut self, budget: &Arc<Semaphore>, bytes: usize) -> Result<(), Refused> {
+        let bytes = bytes.saturating_sub(self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
         let bytes = u32::try_from(bytes).map_err(|_| Refused::Busy)?;
         let more = Arc::clone(budget).try_acquire_many_owned(bytes).map_err(|_| Refused::Busy)?;
         match &mut self.0 {
@@ -128,6 +157,32 @@ mod tests {
     async fn a_body_that_announces_far_too_much_is_not_read() {
         let body = Body::from(vec![b'x'; 50]);
         assert!(matches!(Intake::new(10, 100).read(body).await, Err(Refused::TooLarge { .. })));
+    }
+
+    /// Memory is what counts, and a vector may have more of it than bytes; but a body whose length is known takes no more.
+    #[tokio::test]
+    async fn a_body_takes_its_memory_from_the_budget() {
+        for (sizes, memory) in [(&[4, 4, 1][..], 16), (&[4, 4][..], 8), (&[9][..], 9)] {
+            let intake = Intake::new(100, 100);
+            let (body, share) = intake.read(chunks(sizes).0).await.unwrap();
+            assert_eq!(body.len(), sizes.iter().sum::<usize>());
+            assert_eq!(share.0.unwrap().num_permits(), memory, "{sizes:?}");
+        }
+        let mut read = Vec::with_capacity(4);
+        assert_eq!(super::memory(&read, 5, 7), 7, "the whole body");
+        assert_eq!(super::memory(&read, 5, 90), 8);
+        assert_eq!(super::memory(&read, 50, 50), 50);
+        read.extend_from_slice(b"xx");
+        assert_eq!(super::memory(&read, 3, 9), 4, "there is room");
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_into_the_budget_is_read_all_the_same() {
+        let intake = Intake::new(100, 10);
+        let (body, taken) = chunks(&[8, 8, 8, 8]);
+        assert!(matches!(intake.read(body).await, Err(Refused::Busy)));
+        assert_eq!(taken.load(Ordering::Relaxed), 32, "a client that still writes sees no answer");
+        assert_eq!(intake.budget.available_permits(), 10);
     }
 
     #[tokio::test]

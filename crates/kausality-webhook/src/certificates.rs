@@ -6,15 +6,17 @@ use rustls::{
     ServerConfig,
     crypto::{CryptoProvider, aws_lc_rs},
     pki_types::{CertificateDer, PrivateKeyDer},
-    server::{NoServerSessionStorage, ResolvesServerCert},
+    server::{NoServerSessionStorage, ResolvesServerCert, danger::ClientCertVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
 };
 
 mod files;
 mod handed;
 mod self_signed;
+mod standing;
 
 use handed::Handed;
+pub use standing::Fault;
 
 /// A source of certificates. Clones share what they read.
 #[derive(Clone)]
@@ -26,7 +28,7 @@ pub struct Certificates {
     ca_pem: Option<String>,
 }
 
-/// Why there is no certificate to serve with. Never quotes a key.
+/// Why there is no certificate to serve with, or nothing to know clients by. Never quotes a key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
@@ -46,6 +48,12 @@ pub enum CertificateError {
     /// A file holds no private key.
     #[error("{path} holds no private key in PEM form")]
     NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file holds no token.
+    #[error("{path} holds no token")]
+    NoToken {
         /// The file.
         path: PathBuf,
     },
@@ -141,12 +149,18 @@ impl Certificates {
         self.ca_pem.as_deref()
     }
 
-    /// TLS as the server speaks it.
-    pub(crate) fn server_config(&self) -> Result<ServerConfig, rustls::Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&self.source));
+    /// TLS as the server speaks it. `clients` asks for their certificates.
+    pub(crate) fn server_config(
+        &self,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> Result<ServerConfig, rustls::Error> {
+        let config = ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()?;
+        let config = match clients {
+            Some(verifier) => config.with_client_cert_verifier(verifier),
+            None => config.with_no_client_auth(),
+        };
+        let mut config = config.with_cert_resolver(Arc::clone(&self.source));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Sessions are not resumed: API servers never ask for it, and every handshake shows the certificate
         // that is in use at that time.
@@ -163,7 +177,7 @@ impl fmt::Debug for Certificates {
 }
 
 /// Named outright: a process-wide provider would be a choice that belongs to the binary.
-fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
 

@@ -16,11 +16,17 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{SetOnce, watch},
-    task::JoinSet,
+    task::{Id, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
+
+use crate::clients::Peer;
+
+pub(crate) mod capacity;
+
+use capacity::{Capacity, Open, Usage};
 
 /// The time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -55,6 +61,7 @@ pub(crate) struct Doorway {
 pub(crate) struct Connections {
     host: Arc<Host>,
     tasks: JoinSet<()>,
+    open: Open,
 }
 
 /// What connections share.
@@ -71,12 +78,13 @@ impl Doorway {
         tls: Option<TlsAcceptor>,
         router: Router,
         stage: watch::Receiver<Stage>,
+        capacity: Capacity,
     ) -> Self {
         let mut http = auto::Builder::new(TokioExecutor::new());
         http.http1().timer(TokioTimer::new()).header_read_timeout(IDLE);
         http.http2().timer(TokioTimer::new()).keep_alive_interval(PING);
         let host = Arc::new(Host { tls, http, router, stage });
-        Self { listener, open: Connections { host, tasks: JoinSet::new() } }
+        Self { listener, open: Connections { host, tasks: JoinSet::new(), open: Open::new(capacity) } }
     }
 
     /// Accepts connections until `end`.
@@ -86,7 +94,9 @@ impl Doorway {
             tokio::select! {
                 biased;
                 () = &mut end => return,
-                Some(_) = self.open.tasks.join_next() => {}
+                Some(ended) = self.open.tasks.join_next_with_id() => {
+                    self.open.forget(ended.map_or_else(|error| error.id(), |(id, ())| id));
+                }
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => self.open.add(stream),
                     Err(error) => {
@@ -125,9 +135,17 @@ fn accept_waiting(listener: TcpListener, open: &mut Connections) -> io::Result<(
 }
 
 impl Connections {
+    /// Serves a connection. Where all that there may be are in use, it is closed at once.
     fn add(&mut self, stream: TcpStream) {
-        let host = Arc::clone(&self.host);
-        self.tasks.spawn(async move { host.receive(stream).await });
+        let Some(usage) = self.open.admit() else { return };
+        let (host, used) = (Arc::clone(&self.host), Arc::clone(&usage));
+        let task = self.tasks.spawn(async move { host.receive(stream, &used).await });
+        self.open.add(task, usage);
+    }
+
+    /// Forgets a connection that has ended.
+    fn forget(&mut self, id: Id) {
+        self.open.remove(id);
     }
 
     /// Waits until all have ended, which they do in [`Stage::Closing`]. The number of those that did not.
@@ -141,27 +159,39 @@ impl Connections {
 }
 
 impl Host {
-    async fn receive(self: Arc<Self>, stream: TcpStream) {
+    async fn receive(self: Arc<Self>, stream: TcpStream, usage: &Arc<Usage>) {
         // Answers are small and complete: nothing is won by waiting for more.
         _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else { return self.serve(stream).await };
+        let Some(tls) = &self.tls else { return self.serve(stream, Peer::default(), usage).await };
         match timeout(HANDSHAKE, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Ok(stream)) => {
+                let peer = Peer::new(stream.get_ref().1.peer_certificates().unwrap_or_default());
+                self.serve(stream, peer, usage).await;
+            }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
         }
     }
 
-    async fn serve<I>(self: &Arc<Self>, stream: I)
+    async fn serve<I>(self: &Arc<Self>, stream: I, peer: Peer, usage: &Arc<Usage>)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let begun = Arc::new(SetOnce::new());
         let service = service_fn({
             let (host, begun) = (Arc::clone(self), Arc::clone(&begun));
-            move |request| {
+            let (peer, usage) = (Arc::new(peer), Arc::clone(usage));
+            move |mut request: Request<Incoming>| {
                 _ = begun.set(());
-                Arc::clone(&host).respond(request)
+                let under_way = usage.begin();
+                request.extensions_mut().insert(Arc::clone(&peer));
+                request.extensions_mut().insert(Arc::clone(&usage));
+                let response = Arc::clone(&host).respond(request);
+                async move {
+                    let response = response.await;
+                    drop(under_way);
+                    response
+                }
             }
         });
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));

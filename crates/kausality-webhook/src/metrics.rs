@@ -17,6 +17,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::connection::capacity::Closed;
+
 /// The content type of [`Metrics::text`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -30,6 +32,12 @@ const CLIENT_GONE: u16 = 499;
 const LATENCIES: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 
+/// Somebody who may not post reviews.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Client {
+    reason: &'static str,
+}
+
 /// The metrics of the server, with those that others registered before.
 pub struct Metrics {
     registry: Registry,
@@ -41,6 +49,8 @@ pub struct Metrics {
     facts_left_out: Counter,
     bad_reviews: Counter,
     panics: Counter,
+    clients_refused: Family<Client, Counter>,
+    connections_closed: Family<Closed, Counter>,
 }
 
 impl Metrics {
@@ -56,6 +66,8 @@ impl Metrics {
         let facts_left_out = Counter::default();
         let bad_reviews = Counter::default();
         let panics = Counter::default();
+        let clients_refused = Family::<Client, Counter>::default();
+        let connections_closed = Family::<Closed, Counter>::default();
         let build =
             Family::<Build, ConstGauge, _>::new_with_constructor((|| ConstGauge::new(1)) as fn() -> _);
         drop(build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }));
@@ -97,6 +109,16 @@ impl Metrics {
             bad_reviews.clone(),
         );
         registry.register("kausality_panics", "Requests that ended in a panic: bugs", panics.clone());
+        registry.register(
+            "kausality_clients_refused",
+            "Requests of clients that may not post reviews, by what is wrong with their credentials",
+            clients_refused.clone(),
+        );
+        registry.register(
+            "kausality_connections_closed",
+            "Connections closed for want of room: idle ones, or those that came when all were in use",
+            connections_closed.clone(),
+        );
         registry.register("kausality_build_info", "The version that runs", build);
         registry.register(
             "process_start_time_seconds",
@@ -113,6 +135,8 @@ impl Metrics {
             facts_left_out,
             bad_reviews,
             panics,
+            clients_refused,
+            connections_closed,
         }
     }
 
@@ -148,6 +172,14 @@ impl Metrics {
 
     pub(crate) fn bad_review(&self) {
         self.bad_reviews.inc();
+    }
+
+    pub(crate) fn client_refused(&self, reason: &'static str) {
+        self.clients_refused.get_or_create(&Client { reason }).inc();
+    }
+
+    pub(crate) fn connections_closed(&self) -> Family<Closed, Counter> {
+        self.connections_closed.clone()
     }
 
     pub(crate) fn panicked(&self) {

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
 use crate::{
-    connection::{Doorway, Stage},
+    connection::{Doorway, Stage, capacity::Capacity},
     metrics,
     server::{ServerError, bind},
 };
@@ -44,7 +44,8 @@ impl Probes {
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(async move || probes.readiness()))
             .route("/metrics", get(async move || metrics.text()));
-        Doorway::new(listener, None, router, ready).accept_until(future::pending()).await;
+        let mut doorway = Doorway::new(listener, None, router, ready, Capacity::default());
+        doorway.accept_until(future::pending()).await;
         Ok(())
     }
 

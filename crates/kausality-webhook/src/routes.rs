@@ -9,37 +9,47 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::{
     admission::{Admission, Question},
     admit::Desk,
-    certificates::Certificates,
+    certificates::{Certificates, Fault},
     connection::Stage,
-    metrics, validate,
+    metrics,
 };
+
+/// The certificate that is served, and the names that it is to be for.
+#[derive(Clone)]
+pub(crate) struct Served {
+    pub(crate) certificates: Certificates,
+    pub(crate) names: Arc<[String]>,
+}
+
+impl Served {
+    fn fault(&self) -> Option<Fault> {
+        self.certificates.fault(&self.names, Timestamp::now())
+    }
+}
 
 /// What handlers share.
 struct Shared<A> {
     desk: Arc<Desk<A>>,
-    certificates: Certificates,
+    served: Served,
     stage: watch::Receiver<Stage>,
 }
 
 impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
-        Self {
-            desk: Arc::clone(&self.desk),
-            certificates: self.certificates.clone(),
-            stage: self.stage.clone(),
-        }
+        Self { desk: Arc::clone(&self.desk), served: self.served.clone(), stage: self.stage.clone() }
     }
 }
 
 /// Admission, probes and metrics.
 pub(crate) fn all<A: Admission>(
     desk: &Arc<Desk<A>>,
-    certificates: &Certificates,
+    served: &Served,
     stage: &watch::Receiver<Stage>,
 ) -> Router {
     let admission = Router::new()
@@ -49,21 +59,21 @@ pub(crate) fn all<A: Admission>(
         .route("/inputs", post(inputs::<A>))
         .route("/validate", post(validate::<A>))
         .with_state(Arc::clone(desk));
-    admission.merge(probes(desk, certificates, stage))
+    admission.merge(probes(desk, served, stage))
 }
 
 /// Probes and metrics: what may be had without TLS.
 pub(crate) fn probes<A: Admission>(
     desk: &Arc<Desk<A>>,
-    certificates: &Certificates,
+    served: &Served,
     stage: &watch::Receiver<Stage>,
 ) -> Router {
-    let (desk, certificates) = (Arc::clone(desk), certificates.clone());
+    let (desk, served) = (Arc::clone(desk), served.clone());
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready::<A>))
         .route("/metrics", get(metrics::<A>))
-        .with_state(Shared { desk, certificates, stage: stage.clone() })
+        .with_state(Shared { desk, served, stage: stage.clone() })
 }
 
 async fn admit<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
@@ -79,21 +89,27 @@ async fn inputs<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request
 }
 
 async fn validate<A: Admission>(State(desk): State<Arc<Desk<A>>>, request: Request) -> Response {
-    match desk.intake.read(request.into_body()).await {
-        Ok((review, _share)) => validate::answer(&review),
-        Err(refused) => (StatusCode::BAD_REQUEST, format!("kausality: {refused}\n")).into_response(),
-    }
+    desk.validate(request).await
 }
 
-async fn ready<A: Admission>(State(shared): State<Shared<A>>) -> (StatusCode, &'static str) {
+async fn ready<A: Admission>(State(shared): State<Shared<A>>) -> (StatusCode, String) {
+    let no = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
     if *shared.stage.borrow() != Stage::Serving {
-        (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if !shared.certificates.is_ready() {
-        (StatusCode::SERVICE_UNAVAILABLE, "there is no certificate to serve with yet\n")
-    } else if shared.desk.admission.is_ready() {
-        (StatusCode::OK, "ok\n")
+        return no("shutting down");
+    }
+    if !shared.served.certificates.is_ready() {
+        return no("there is no certificate to serve with yet");
+    }
+    let warning = match shared.served.fault() {
+        Some(fault) if fault.is_for_everybody() => return no(&fault.to_string()),
+        // Whoever registered the webhook under another name knows better than we do.
+        Some(fault) => format!("warning: {fault}\n"),
+        None => String::new(),
+    };
+    if shared.desk.admission.is_ready() {
+        (StatusCode::OK, format!("ok\n{warning}"))
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "caches are not synced yet\n")
+        no("caches are not synced yet")
     }
 }
 

@@ -11,7 +11,11 @@ use crate::{
     admit::Desk,
     body::Intake,
     certificates::Certificates,
-    connection::{Doorway, Stage},
+    clients::Clients,
+    connection::{
+        Doorway, Stage,
+        capacity::{CONNECTIONS, Capacity},
+    },
     metrics::Metrics,
     routes,
 };
@@ -25,12 +29,19 @@ pub struct Config {
     pub health_address: Option<SocketAddr>,
     /// What it shows in handshakes.
     pub certificates: Certificates,
+    /// The names that API servers call it by. A certificate for none of them is logged as an error.
+    pub serving_names: Vec<String>,
+    /// Who may post reviews.
+    pub clients: Clients,
     /// The time for a request, unless the API server says that it waits for less.
     pub deadline: Duration,
     /// The bytes of the largest review.
     pub body_limit: usize,
-    /// The bytes of all reviews that are in memory at one time. A review beyond it is refused.
+    /// The bytes of all reviews that are in memory at one time, from their first byte until they are answered. A review
+    /// beyond it is put off with a 503. Deciding takes about three times as much memory as the review itself.
     pub body_budget: usize,
+    /// The most connections at one time. Beyond it, idle ones are closed to make room; where none is idle, the one that comes.
+    pub max_connections: usize,
     /// How long it serves on after the shutdown signal while `/readyz` says to go elsewhere: the time that
     /// endpoints take to change in all of a cluster.
     pub drain_delay: Duration,
@@ -47,9 +58,12 @@ impl Config {
             address,
             health_address: None,
             certificates,
+            serving_names: Vec::new(),
+            clients: Clients::default(),
             deadline: Duration::from_secs(8),
             body_limit: 8 << 20,
-            body_budget: 256 << 20,
+            body_budget: 64 << 20,
+            max_connections: CONNECTIONS,
             drain_delay: Duration::from_secs(5),
             drain_deadline: Duration::from_secs(15),
         }
@@ -84,8 +98,8 @@ impl<A: Admission> Server<A> {
     #[must_use]
     pub fn new(config: Config, admission: A, metrics: Metrics) -> Self {
         let intake = Intake::new(config.body_limit, config.body_budget);
-        let deadline = config.deadline;
-        Self { config, desk: Desk { admission, metrics, intake, deadline } }
+        let (deadline, clients) = (config.deadline, config.clients.clone());
+        Self { config, desk: Desk::new(admission, metrics, intake, clients, deadline) }
     }
 
     /// Listens, and serves until `shutdown`.
@@ -103,7 +117,7 @@ impl<A: Admission> Server<A> {
     /// If it cannot.
     pub async fn listen(self) -> Result<Listening<A>, ServerError> {
         let Self { config, desk } = self;
-        let tls = TlsAcceptor::from(Arc::new(config.certificates.server_config()?));
+        let tls = TlsAcceptor::from(Arc::new(config.certificates.server_config(config.clients.verifier())?));
         let (listener, address) = bind(config.address).await?;
         let health = match config.health_address {
             Some(address) => Some(bind(address).await?),
@@ -150,21 +164,26 @@ impl<A: Admission> Listening<A> {
         let Self { config, desk, tls, listener, address, health } = self;
         let (stage, stages) = watch::channel(Stage::Serving);
 
-        // Probes are answered to the very end: the task ends when this is dropped.
+        // These go on to the very end: the tasks end when this is dropped.
         let mut aside = JoinSet::new();
+        aside.spawn(config.certificates.clone().watch(config.serving_names.clone()));
+        let served = routes::Served { certificates: config.certificates, names: config.serving_names.into() };
         if let Some((listener, address)) = health {
             tracing::info!(%address, "serving probes and metrics without TLS");
             let mut probes = Doorway::new(
                 listener,
                 None,
-                routes::probes(&desk, &config.certificates, &stages),
+                routes::probes(&desk, &served, &stages),
                 stages.clone(),
+                Capacity::default(),
             );
             aside.spawn(async move { probes.accept_until(future::pending()).await });
         }
 
-        let router = routes::all(&desk, &config.certificates, &stages);
-        let mut doorway = Doorway::new(listener, Some(tls), router, stages);
+        let router = routes::all(&desk, &served, &stages);
+        let capacity =
+            Capacity { limit: config.max_connections.max(1), closed: desk.metrics.connections_closed() };
+        let mut doorway = Doorway::new(listener, Some(tls), router, stages, capacity);
         tracing::info!(%address, "serving admission");
         doorway.accept_until(shutdown).await;
 

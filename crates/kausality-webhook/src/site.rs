@@ -8,7 +8,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     certificates::Certificates,
-    connection::{Doorway, Stage},
+    connection::{Doorway, Stage, capacity::Capacity},
     server::{ServerError, bind},
 };
 
@@ -32,7 +32,7 @@ impl Site {
         certificates: Option<&Certificates>,
     ) -> Result<Self, ServerError> {
         let tls = match certificates {
-            Some(certificates) => Some(TlsAcceptor::from(Arc::new(certificates.server_config()?))),
+            Some(certificates) => Some(TlsAcceptor::from(Arc::new(certificates.server_config(None)?))),
             None => None,
         };
         let (listener, address) = bind(address).await?;
@@ -48,7 +48,7 @@ impl Site {
     /// Serves these routes until `shutdown`, and then whatever is under way.
     pub async fn serve(self, router: Router, shutdown: impl Future<Output = ()>) {
         let (stage, stages) = watch::channel(Stage::Serving);
-        let mut doorway = Doorway::new(self.listener, self.tls, router, stages);
+        let mut doorway = Doorway::new(self.listener, self.tls, router, stages, Capacity::default());
         doorway.accept_until(shutdown).await;
         let open = doorway.close();
         stage.send_replace(Stage::Closing);

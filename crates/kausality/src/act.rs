@@ -33,12 +33,14 @@ use crate::{
 mod account;
 mod choice;
 mod confirm;
+mod enforced;
 mod parents;
 mod together;
 
 pub(crate) use account::{Account, Change, Covered};
 pub(crate) use choice::{Choice, Found};
 pub(crate) use confirm::{agreed, confirmed};
+pub(crate) use enforced::Subject;
 pub(crate) use parents::{ParentChange, Parents};
 pub(crate) use together::{Deed, Done, Needs, act_on_drifts};
 
@@ -214,6 +216,11 @@ impl Editor {
     /// If it cannot be read.
     pub(crate) async fn read(&self, parent: &ParentName) -> Result<Option<Live>> {
         Live::read(&self.client, self.kinds(), parent).await
+    }
+
+    /// Why nothing enforces what is decided about these, where that is certain.
+    pub(crate) async fn unenforced(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<String> {
+        enforced::warnings(&self.client, self.kinds(), subjects).await
     }
 
     /// Edits the annotations of an object: `change` gets a copy, and what it changes there is written, unless somebody

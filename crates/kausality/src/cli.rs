@@ -164,8 +164,19 @@ impl Cli {
 /// Logs to standard error: as JSON where nobody reads along.
 fn logs() {
     use std::io::IsTerminal;
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    use tracing_subscriber::EnvFilter;
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let mut filter = EnvFilter::try_new(if asked.is_empty() { "info" } else { &asked })
+        .unwrap_or_else(|_| EnvFilter::new("info"));
+    // It logs each call that failed as an error, although whoever made the call says so, tries again, and may expect it.
+    if !asked.contains(CLIENT)
+        && let Ok(silence) = format!("{CLIENT}=off").parse()
+    {
+        filter = filter.add_directive(silence);
+    }
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() { logs.init() } else { logs.json().init() }
 }
+
+/// The client of the API server, as it is named in logs.
+const CLIENT: &str = "kube_client";

@@ -18,6 +18,7 @@ use crate::{
 
 mod answering;
 mod certificates;
+mod clients;
 mod clock;
 mod controllers;
 mod definitions;

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kausality_api::{GROUP, mode::Mode, policy::QuietTime};
 use kausality_cluster::{
     Clock, Cluster, exceptions, ledger, policies,
-    registration::{OF_DECISIONS, OF_POLICIES, POLICIES, WEBHOOK},
+    registration::{OF_DECISIONS, OF_POLICIES, POLICIES, WEBHOOK, excluded},
 };
 use kausality_core::{Decision, Settings, decision::Verdict, written::Written};
 use kausality_sandbox::{Admission, Running, Sandbox, User, Write, controllers::standard};
@@ -99,7 +99,7 @@ async fn cluster(
         own_users: [SELF.to_owned()].into(),
         default_mode,
         quiet_time: quiet_time.0,
-        salt: Cluster::salt(client).await.context("the sandbox does not answer")?,
+        salt: Cluster::public_salt(client).await.context("the sandbox does not answer")?,
         ..Settings::default()
     };
     define(client).await?;
@@ -133,6 +133,10 @@ fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && group != GROUP
 }
 
+fn is_excluded(namespace: &str) -> bool {
+    excluded::names().any(|excluded| excluded == namespace)
+}
+
 /// Puts Kausality into the admission of a sandbox.
 ///
 /// # Errors
@@ -161,7 +165,7 @@ impl Admission for Gate {
             "apps" | "batch" => true,
             group => is_custom(group),
         };
-        kind && write.namespace != "kube-system" && matches!(write.subresource, "" | "status" | "scale")
+        kind && !is_excluded(write.namespace) && matches!(write.subresource, "" | "status" | "scale")
     }
 
     fn review(&self, review: Bytes) -> BoxFuture<'_, Result<kausality_sandbox::Verdict, String>> {
@@ -185,7 +189,7 @@ impl Admission for Decisions {
     fn matches(&self, write: &Write<'_>) -> bool {
         let changes = matches!(write.operation, "CREATE" | "UPDATE");
         changes
-            && write.namespace != "kube-system"
+            && !is_excluded(write.namespace)
             && matches!(write.subresource, "" | "status")
             && !self.0.matches(write)
     }

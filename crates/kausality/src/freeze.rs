@@ -42,7 +42,7 @@ impl Freeze {
     pub fn run(&self) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let apply = |parent: &mut Summary, user: &str| Ok(freeze(parent, user, &self.reason));
-        let change = ParentChange { verb: "freeze", apply };
+        let change = ParentChange { verb: "freeze", is_enforced: true, apply };
         runtime.block_on(self.parents.each(change, &mut anstream::stdout()))
     }
 }
@@ -55,7 +55,7 @@ impl Unfreeze {
     pub fn run(&self) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let apply = |parent: &mut Summary, _: &str| Ok(unfreeze(parent));
-        let change = ParentChange { verb: "unfreeze", apply };
+        let change = ParentChange { verb: "unfreeze", is_enforced: false, apply };
         runtime.block_on(self.parents.each(change, &mut anstream::stdout()))
     }
 }

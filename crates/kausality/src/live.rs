@@ -11,11 +11,13 @@ use indicatif::ProgressBar;
 use jiff::Timestamp;
 use tokio::{sync::Semaphore, task::JoinSet};
 
+mod facts;
 mod progress;
 mod secrets;
 mod server;
 mod types;
 
+pub(crate) use facts::is_fact;
 pub(crate) use progress::Progress;
 pub(crate) use secrets::{Secrets, policy_resource};
 pub(crate) use server::{Failure, Force, Server};

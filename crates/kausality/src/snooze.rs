@@ -65,7 +65,7 @@ impl Snooze {
             parent.annotate(SNOOZE_UNTIL, None);
             Ok(format!("snoozed until {expiry}"))
         };
-        let change = ParentChange { verb: "snooze", apply };
+        let change = ParentChange { verb: "snooze", is_enforced: true, apply };
         runtime.block_on(self.parents.each(change, &mut anstream::stdout()))
     }
 }
@@ -83,7 +83,7 @@ impl Unsnooze {
             parent.annotate(SNOOZE_UNTIL, None);
             Ok(if was { "is told about again".to_owned() } else { "is not snoozed".to_owned() })
         };
-        let change = ParentChange { verb: "unsnooze", apply };
+        let change = ParentChange { verb: "unsnooze", is_enforced: false, apply };
         runtime.block_on(self.parents.each(change, &mut anstream::stdout()))
     }
 }

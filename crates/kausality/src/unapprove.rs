@@ -180,6 +180,10 @@ impl Deed for Unapproving {
         Needs::Parent
     }
 
+    fn is_enforced(&self) -> bool {
+        false
+    }
+
     fn apply(&self, parent: &mut Summary, entry: &Entry, now: Timestamp) -> Result<Done, String> {
         let standing = Standing::of(&entry.drift.spec, parent, now);
         let approvals = Meant::of(&standing.approvals, self.all);

@@ -3,7 +3,7 @@
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use clap::Args;
 use kube::{
     Api,
     api::ListParams,
-    core::{ApiResource, DynamicObject},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use crate::{
     act::agreed,
     connect::Connection,
     install::{
+        Installed,
         bundle::{Bundle, NAMESPACE},
         installed, label,
         objects::{Objects, name, text},
@@ -53,6 +54,9 @@ pub struct Uninstall {
     connection: Connection,
 }
 
+/// How soon a deletion is tried again that failed for want of the webhook.
+const RETRY: Duration = Duration::from_millis(200);
+
 /// The label of the roles that the controller writes.
 const POLICY_ROLES: &str = "kausality.io/aggregate-to-webhook=true";
 
@@ -73,9 +77,17 @@ impl Uninstall {
             return unregister(out, &objects, Duration::from_secs(self.timeout)).await;
         }
         let found = installed(&objects).await.context("cannot tell what is installed")?;
-        if let Some(release) = found.as_ref().and_then(|found| found.release.as_deref()) {
-            let namespace = found.as_ref().map_or(NAMESPACE, |found| &found.namespace);
-            bail!("Kausality was installed by Helm: remove it with helm uninstall {release} -n {namespace}");
+        if let Some(Installed { namespace, release: Some(release) }) = &found {
+            if is_recorded(&objects, release).await? {
+                bail!(
+                    "Kausality was installed by Helm: remove it with helm uninstall {release} -n {namespace}\nTo stop API \
+                     servers from asking it meanwhile: kausality uninstall --registration-only"
+                );
+            }
+            writeln!(
+                out,
+                "Helm has no record of the release {release} any more, so its objects are removed here."
+            )?;
         }
         let namespace = self.namespace.clone().or_else(|| found.map(|found| found.namespace));
         let namespace = namespace.as_deref().unwrap_or(NAMESPACE);
@@ -86,8 +98,9 @@ impl Uninstall {
         }
 
         let mut gone = Vec::new();
+        let patience = Duration::from_secs(self.timeout);
         for object in in_order(&objects, &bundle, namespace).await? {
-            if objects.delete(&object).await? {
+            if delete(&objects, &object, patience).await? {
                 writeln!(out, "{}: deleted", name(&object))?;
                 gone.push(object);
             }
@@ -96,7 +109,7 @@ impl Uninstall {
             writeln!(out, "Nothing of Kausality was found.")?;
             return Ok(());
         }
-        wait::until_gone(&objects, &gone, Duration::from_secs(self.timeout)).await?;
+        wait::until_gone(&objects, &gone, patience).await?;
         writeln!(
             out,
             "\nKausality is gone. What it noted on your objects, kausality.io/… annotations, stays there."
@@ -134,11 +147,45 @@ async fn unregister(out: &mut impl Write, objects: &Objects, patience: Duration)
         "metadata": {"name": "kausality-controller"},
     });
     for object in registrations().into_iter().chain([binding]) {
-        if objects.delete(&object).await? {
+        if delete(objects, &object, patience).await? {
             writeln!(out, "{}: deleted", name(&object))?;
         }
     }
     wait::until_away(objects, &registrations(), patience).await
+}
+
+/// Deletes an object; false if it is not there. API servers ask the webhook for a moment after its registration has gone, or
+/// has been put back, and it may not answer any more.
+async fn delete(objects: &Objects, object: &Value, patience: Duration) -> Result<bool> {
+    let since = Instant::now();
+    loop {
+        match objects.delete(object).await {
+            Err(error) if is_unanswered(&error) && since.elapsed() < patience => {
+                for registration in registrations() {
+                    objects.delete(&registration).await?;
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether a write failed since our webhook did not answer.
+fn is_unanswered(error: &anyhow::Error) -> bool {
+    let said = format!("{error:#}");
+    said.contains("failed calling webhook") && said.contains(&format!(".{}\"", kausality_api::GROUP))
+}
+
+/// Whether Helm has a record of a release, in whichever namespace.
+async fn is_recorded(objects: &Objects, release: &str) -> Result<bool> {
+    let labels = format!("owner=helm,name={release}");
+    for (kind, plural) in [("Secret", "secrets"), ("ConfigMap", "configmaps")] {
+        if !list(objects, "", "v1", kind, plural, &labels).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What is to be deleted, in this order.
@@ -184,12 +231,15 @@ fn registrations() -> Vec<Value> {
 }
 
 /// What the controller keeps in its namespace.
-fn kept_in(namespace: &str) -> [Value; 2] {
-    [("v1", "Secret", "kausality-webhook-tls"), ("coordination.k8s.io/v1", "Lease", "kausality-controller")].map(
-        |(version, kind, name)| {
-            json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
-        },
-    )
+fn kept_in(namespace: &str) -> [Value; 3] {
+    [
+        ("v1", "Secret", "kausality-webhook-tls"),
+        ("v1", "Secret", "kausality-salt"),
+        ("coordination.k8s.io/v1", "Lease", "kausality-controller"),
+    ]
+    .map(|(version, kind, name)| {
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
+    })
 }
 
 /// The roles of policies.
@@ -218,15 +268,13 @@ async fn list(
     plural: &str,
     labels: &str,
 ) -> Result<Vec<String>> {
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: format!("{group}/{version}"),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    };
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     let api: Api<DynamicObject> = Api::all_with(objects.client.clone(), &resource);
     let found = api.list_metadata(&ListParams::default().labels(labels)).await;
     let found = found.with_context(|| format!("cannot list {plural}"))?;
     Ok(found.items.into_iter().filter_map(|item| item.metadata.name).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use kausality_api::policy::QuietTime;
-use kausality_cluster::{Clock, Cluster, exceptions, ledger, policies, registration::Registration};
+use kausality_cluster::{
+    Clock, Cluster, exceptions, ledger, policies,
+    registration::{Registration, excluded},
+};
 use kausality_core::{Settings, authority::Authorization, exceptions::Exceptions, policy::Policies};
 use kausality_webhook::{
     Admission, BadReview, Bytes, Certificates, Config, Metrics, Probes, Reply, Server, Subject,
@@ -30,11 +33,13 @@ mod health;
 mod resources;
 mod secret;
 mod served;
+mod transport;
 
 use health::Watches;
 use resources::Resources;
 use secret::SecretName;
 use served::Served;
+use transport::Transport;
 
 /// Serve admission reviews of a cluster over HTTPS.
 #[derive(Debug, Args)]
@@ -58,6 +63,9 @@ pub struct Webhook {
     /// The Secret with the certificate to serve, followed as it changes; not ready until it is there
     #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "tls_cert_file")]
     tls_secret: Option<SecretName>,
+
+    #[command(flatten)]
+    transport: Transport,
 
     #[command(flatten)]
     connection: Connection,
@@ -100,8 +108,8 @@ pub struct Webhook {
     #[arg(long, value_name = "FILE", requires = "register")]
     ca_bundle_file: Option<PathBuf>,
 
-    /// Namespaces to leave alone when registering
-    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', default_value = "kube-system")]
+    /// Namespaces to leave alone when registering, beside those with the label kausality.io/exclude
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', default_values = excluded::names())]
     exclude_namespaces: Vec<String>,
 
     /// How long requests are served on after the signal to stop, so that clients can look elsewhere
@@ -183,6 +191,7 @@ impl Webhook {
         tokio::spawn(cluster.clone().record());
         if let Some(secret) = &self.tls_secret {
             tokio::spawn(cluster.clone().share_inputs(secret.namespace().to_owned()));
+            tokio::spawn(cluster.clone().follow_salt(secret.namespace().to_owned()));
         }
         tokio::spawn(cluster.clone().keep_ledger());
 
@@ -195,6 +204,7 @@ impl Webhook {
         let mut config = Config::new(self.bind_address, certificates.clone());
         config.drain_delay = Duration::from_secs(self.shutdown_delay);
         config.health_address = self.health_address;
+        self.transport.apply(self.url.as_deref(), &mut config)?;
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Watches(cluster.clone())));
         registry.register_collector(Box::new(Served {
@@ -242,7 +252,7 @@ impl Webhook {
     /// Who we are, and the salt of digests: what the API server must say before anything can be decided. Probes are
     /// answered meanwhile, so that nobody takes a webhook that waits for one that hangs.
     async fn introduce(&self, client: &Client) -> Result<Option<(String, Vec<u8>)>> {
-        let ask = async || Ok((Cluster::own_user(client).await?, Cluster::salt(client).await?));
+        let ask = async || Ok((Cluster::own_user(client).await?, self.salt(client).await?));
         let reached = reach(WHO, ask);
         // Where any port will do, nobody knows yet which.
         let Some(address) = self.health_address.filter(|address| address.port() != 0) else {
@@ -256,6 +266,16 @@ impl Webhook {
             reached = reached => reached,
             failed = probes => failed.map(|()| None).map_err(Into::into),
         }
+    }
+
+    /// The salt of the installation, where there is one. Until the controller has made it, what many may read stands in.
+    async fn salt(&self, client: &Client) -> Result<Vec<u8>, kube::Error> {
+        if let Some(secret) = &self.tls_secret
+            && let Some(salt) = Cluster::salt(client, secret.namespace()).await?
+        {
+            return Ok(salt);
+        }
+        Cluster::public_salt(client).await
     }
 
     fn certificates(&self) -> Result<Certificates> {

@@ -73,8 +73,10 @@ fn time(what: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": what})
 }
 
+/// Anything, as a whole: else, managed fields would name each of its fields once more.
 fn anything(what: &str) -> Value {
-    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": what})
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-map-type": "atomic",
+        "description": what})
 }
 
 fn object(what: &str, required: &[&str], properties: &Value) -> Value {
@@ -132,7 +134,7 @@ fn spec() -> Value {
                 "description": "Who last asked for something of the parent, and how it came to it.",
             },
             "oldObject": anything("The child before, on UPDATE. Values of Secrets are digests."),
-            "newObject": anything("The child as the controller wants it; on DELETE, as it is. Absent if too big."),
+            "newObject": anything("The child as the controller wants it; on DELETE, as it is. Absent, as the one before, if both do not fit the entry."),
             "summary": object("The same in a few words.", &[], &json!({
                 "parent": text("The parent."),
                 "child": text("The child."),

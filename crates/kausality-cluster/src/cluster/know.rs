@@ -10,6 +10,7 @@ use kube::{
     Api, Client,
     core::{ApiResource, DynamicObject},
 };
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Cluster, Freshness, api};
@@ -128,6 +129,25 @@ impl Cluster {
             Ok(Some(summary)) => Ok(summary),
             Ok(None) => Err(format!("{} {} does not exist", target.resource, target.name)),
             Err(why) => Err(why),
+        }
+    }
+
+    /// A Pod as the API server has it. One that does not exist has no owner, and nothing speaks against its eviction.
+    pub(crate) async fn read_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        until: Instant,
+    ) -> Result<Value, String> {
+        let kind = self.kinds.of_resource("", "pods").await.map_err(|error| error.to_string())?;
+        let read = self.get(|client| api(client, &kind, namespace), name);
+        let read = tokio::time::timeout_at(until, read).await;
+        match read.map_err(|_| "the API server did not answer in time".to_owned())? {
+            Ok(Some(pod)) => serde_json::to_value(pod).map_err(|error| error.to_string()),
+            Ok(None) => Ok(json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"namespace": namespace, "name": name}})),
+            Err(Unread::Forbidden) => Err(missing_rule(&kind)),
+            Err(Unread::Failed(why)) => Err(why),
         }
     }
 

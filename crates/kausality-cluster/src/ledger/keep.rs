@@ -8,10 +8,12 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use kausality_api::drift::{Drift as Entry, DriftResolution, DriftState, MAX_RESOLVED, ResolutionReason};
+use kausality_api::drift::{
+    Drift as Entry, DriftResolution, DriftState, MAX_RESOLVED, MAX_RESOLVED_BYTES, ResolutionReason,
+};
 use kausality_core::{
     Summary,
-    ledger::{self, ParentNow},
+    ledger::{self, ChildNow, ParentNow},
 };
 use kube::{
     Api,
@@ -23,7 +25,7 @@ use tokio::time::Instant;
 
 use super::{
     api, moment, parameters, resource,
-    shelf::{Key, key, until_served},
+    shelf::{Key, bytes, key, until_served},
 };
 use crate::{
     cluster::Cluster,
@@ -36,7 +38,7 @@ use crate::{
 /// How often entries are looked at.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How often it is asked whether a child is still there, and a parent that no watch shows.
+/// How often a child is read, and a parent that no watch shows: once for each open entry.
 const ASK: Duration = Duration::from_secs(30);
 
 /// How long an entry that is over is kept.
@@ -80,8 +82,14 @@ struct Page {
 
 #[derive(Default)]
 struct State {
-    known: BTreeMap<Key, Arc<Entry>>,
-    arriving: BTreeMap<Key, Arc<Entry>>,
+    known: BTreeMap<Key, Arc<Noted>>,
+    arriving: BTreeMap<Key, Arc<Noted>>,
+}
+
+/// An entry, without its objects, and how many bytes it takes with them.
+struct Noted {
+    entry: Entry,
+    bytes: usize,
 }
 
 impl Page {
@@ -90,7 +98,7 @@ impl Page {
     }
 }
 
-fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {
+fn read(object: &DynamicObject) -> Option<(Key, Arc<Noted>)> {
     let entry = super::entry(object);
     match entry {
         // The objects are of no use here.
@@ -99,7 +107,7 @@ fn read(object: &DynamicObject) -> Option<(Key, Arc<Entry>)> {
             if !entry.status.state.is_open() {
                 (entry.spec.trace, entry.spec.changes) = (None, Vec::new());
             }
-            Some((key(object), Arc::new(entry)))
+            Some((key(object), Arc::new(Noted { entry, bytes: bytes(object) })))
         }
         Err(error) => {
             let (namespace, name) = key(object);
@@ -152,15 +160,16 @@ async fn tend(cluster: &Cluster, book: &Book) {
         let mut all = book.namespaced.lock().known.clone();
         all.extend(book.cluster.lock().known.clone());
         looks.retain(|key, _| all.contains_key(key));
-        for (key, entry) in superfluous(&all) {
-            remove(cluster, &key, &entry).await;
+        for (key, noted) in superfluous(&all) {
+            remove(cluster, &key, &noted.entry).await;
         }
-        for (key, entry) in all {
+        for (key, noted) in all {
+            let entry = &noted.entry;
             let look = looks.entry(key.clone()).or_default();
             if entry.status.state.is_open() {
-                attend(cluster, &key, &entry, look).await;
-            } else if is_outdated(&entry, moment(&cluster.clock)) {
-                remove(cluster, &key, &entry).await;
+                attend(cluster, &key, entry, look).await;
+            } else if is_outdated(entry, moment(&cluster.clock)) {
+                remove(cluster, &key, entry).await;
             }
         }
     }
@@ -178,9 +187,9 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
     }
     let now = moment(&cluster.clock);
     let glanced = seen.as_deref().map(ParentNow::Here);
-    let over = |parent: &ParentNow<'_>, child_gone| ledger::resolution(entry, parent, child_gone, now);
+    let over = |parent: &ParentNow<'_>, child: ChildNow<'_>| ledger::resolution(entry, parent, child, now);
     // What a watch shows may be older than the entry: before anything is closed, the API server is asked.
-    let suspects = glanced.as_ref().is_none_or(|parent| over(parent, false).is_some());
+    let suspects = glanced.as_ref().is_none_or(|parent| over(parent, ChildNow::Unknown).is_some());
     let told = seen.as_deref().and_then(|parent| news(entry, parent, now));
     if !is_due && !suspects && told.is_none() {
         look.versions = Some(versions);
@@ -192,13 +201,16 @@ async fn attend(cluster: &Cluster, key: &Key, entry: &Entry, look: &mut Look) {
         Ok(None) => ParentNow::Gone,
         Err(_) => ParentNow::Unknown,
     };
-    let child_gone = is_due && child_is_gone(cluster, entry).await;
-    look.asked = Some(Instant::now());
+    let child = if is_due { child(cluster, entry).await } else { Child::Unknown };
+    // A parent that changes again and again is read each time, and must not keep its children from being read.
+    if is_due {
+        look.asked = Some(Instant::now());
+    }
     let decided = match &parent {
         ParentNow::Here(parent) => news(entry, parent, now),
         _ => None,
     };
-    let resolution = over(&parent, child_gone);
+    let resolution = over(&parent, child.now());
     if resolution.is_none() && decided.is_none() {
         look.versions = Some(versions);
         return;
@@ -264,16 +276,41 @@ async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Arc<Summary>>
     Ok(found.filter(|found| parent.uid.as_ref().is_none_or(|uid| found.uid == *uid)))
 }
 
-/// Whether the child is certainly gone.
-async fn child_is_gone(cluster: &Cluster, entry: &Entry) -> bool {
+/// The child as the API server has it.
+enum Child {
+    Here(Arc<Summary>),
+    Gone,
+    Unknown,
+}
+
+impl Child {
+    fn now(&self) -> ChildNow<'_> {
+        match self {
+            Self::Here(summary) => summary.whole.as_deref().map_or(ChildNow::Unknown, ChildNow::Here),
+            Self::Gone => ChildNow::Gone,
+            Self::Unknown => ChildNow::Unknown,
+        }
+    }
+}
+
+async fn child(cluster: &Cluster, entry: &Entry) -> Child {
     let child = &entry.spec.child;
-    let Some(uid) = &child.uid else { return false };
-    match cluster.kinds.of_kind(&child.api_version, &child.kind).await {
-        Ok(kind) => match cluster.read(&kind, &child.namespace, &child.name, false).await {
-            Ok(found) => found.is_none_or(|found| found.uid != *uid),
-            Err(_) => false,
-        },
-        Err(error) => matches!(error, UnknownKind::NotServed(_)),
+    // What was to be created is known by its name, unless the API server was to choose it; what was created is not looked for.
+    let is_named = entry.spec.request.operation == "CREATE"
+        && entry.status.state != DriftState::Passed
+        && !child.name.ends_with('-');
+    if child.uid.is_none() && !is_named {
+        return Child::Unknown;
+    }
+    let kind = match cluster.kinds.of_kind(&child.api_version, &child.kind).await {
+        Ok(kind) => kind,
+        Err(UnknownKind::NotServed(_)) => return Child::Gone,
+        Err(_) => return Child::Unknown,
+    };
+    match cluster.read(&kind, &child.namespace, &child.name, true).await {
+        Ok(Some(found)) if child.uid.as_ref().is_none_or(|uid| found.uid == *uid) => Child::Here(found),
+        Ok(_) => Child::Gone,
+        Err(_) => Child::Unknown,
     }
 }
 
@@ -308,20 +345,30 @@ async fn write(
     }
 }
 
-/// The oldest entries that are over, where a namespace has too many of them.
-fn superfluous(all: &BTreeMap<Key, Arc<Entry>>) -> Vec<(Key, Arc<Entry>)> {
-    let mut closed: BTreeMap<&str, Vec<(Timestamp, &Key)>> = BTreeMap::new();
-    for (key, entry) in all {
-        if let (false, Some(resolution)) = (entry.status.state.is_open(), &entry.status.resolution) {
-            closed.entry(&key.0).or_default().push((resolution.at, key));
+/// The oldest entries that are over, where a namespace has too many of them, or they take too many bytes.
+fn superfluous(all: &BTreeMap<Key, Arc<Noted>>) -> Vec<(Key, Arc<Noted>)> {
+    type Closed<'a> = (Timestamp, &'a Key, &'a Arc<Noted>);
+    let mut closed: BTreeMap<&str, Vec<Closed<'_>>> = BTreeMap::new();
+    for (key, noted) in all {
+        let status = &noted.entry.status;
+        if let (false, Some(resolution)) = (status.state.is_open(), &status.resolution) {
+            closed.entry(&key.0).or_default().push((resolution.at, key, noted));
         }
     }
     let mut oldest = Vec::new();
-    for mut closed in closed.into_values().filter(|closed| closed.len() > MAX_RESOLVED) {
-        closed.sort_unstable();
-        oldest.extend(closed.iter().take(closed.len() - MAX_RESOLVED).map(|(_, key)| (*key).clone()));
+    for mut closed in closed.into_values() {
+        closed.sort_unstable_by_key(|(at, key, _)| (*at, *key));
+        let (mut kept, mut bytes) = (0, 0_usize);
+        let fits = |(_, _, noted): &&Closed<'_>| {
+            kept += 1;
+            bytes = bytes.saturating_add(noted.bytes);
+            kept <= MAX_RESOLVED && bytes <= MAX_RESOLVED_BYTES
+        };
+        let kept = closed.iter().rev().take_while(fits).count();
+        let too_many = closed.len() - kept;
+        oldest.extend(closed.into_iter().take(too_many).map(|(_, key, noted)| (key.clone(), noted.clone())));
     }
-    oldest.into_iter().filter_map(|key| all.get(&key).cloned().map(|entry| (key, entry))).collect()
+    oldest
 }
 
 /// Whether nobody needs an entry any more.
@@ -376,18 +423,40 @@ mod tests {
         serde_json::from_value(entry).unwrap()
     }
 
+    fn noted(status: Value, bytes: usize) -> Arc<Noted> {
+        Arc::new(Noted { entry: entry(status), bytes })
+    }
+
+    #[test]
+    fn of_those_that_are_over_and_take_too_many_bytes_the_oldest_go() {
+        let closed = |nth: i64| {
+            let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(nth);
+            let name = format!("{nth}");
+            (
+                ("shop".to_owned(), name),
+                noted(json!({"resolution": {"reason": "Approved", "at": at}}), MAX_RESOLVED_BYTES / 3),
+            )
+        };
+        let gone = |count: i64| {
+            let all = (0..count).map(closed).collect();
+            superfluous(&all).into_iter().map(|((_, name), _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(gone(3), [""; 0]);
+        assert_eq!(gone(5), ["0", "1"]);
+    }
+
     #[test]
     fn of_too_many_that_are_over_the_oldest_go() {
         let closed = |nth: i64| {
             let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(nth);
-            Arc::new(entry(json!({"resolution": {"reason": "Approved", "at": at}})))
+            noted(json!({"resolution": {"reason": "Approved", "at": at}}), 1_000)
         };
         let many = i64::try_from(MAX_RESOLVED).unwrap() + 2;
         let key = |namespace: &str, nth: i64| (namespace.to_owned(), format!("{:05}", many - nth));
-        let mut all: BTreeMap<Key, Arc<Entry>> =
+        let mut all: BTreeMap<Key, Arc<Noted>> =
             (0..many).map(|nth| (key("full", nth), closed(nth))).collect();
         all.extend((2..many).map(|nth| (key("just", nth), closed(nth))));
-        let open = Arc::new(entry(json!({"state": "Blocked"})));
+        let open = noted(json!({"state": "Blocked"}), 1_000);
         all.extend((0..many).map(|nth| (("full".to_owned(), format!("open-{nth}")), open.clone())));
         let gone: Vec<Key> = superfluous(&all).into_iter().map(|(key, _)| key).collect();
         assert_eq!(gone, [key("full", 0), key("full", 1)]);

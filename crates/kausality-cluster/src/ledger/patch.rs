@@ -7,14 +7,19 @@ use serde_json::{Value, json};
 
 use super::tab::{Fresh, Sighting};
 
+/// What a count finds an entry in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is open, and stays so.
+    Open,
+    /// It is over, and the drift has been seen since: it opens again.
+    Reopening,
+    /// It is over, and all that is to be counted was seen before: it stays over.
+    Over,
+}
+
 /// What changes in an entry that has been seen again.
-pub(super) fn counted(
-    entry: &Entry,
-    unwritten: u64,
-    last: &Sighting,
-    now: Timestamp,
-    reopens: bool,
-) -> Value {
+pub(super) fn counted(entry: &Entry, unwritten: u64, last: &Sighting, now: Timestamp, found: Found) -> Value {
     let mut patch = json!({
         "metadata": {"resourceVersion": entry.metadata.resource_version},
         "status": {
@@ -24,11 +29,12 @@ pub(super) fn counted(
         },
     });
     // Another replica may have written what became of it later.
-    if reopens || last.at >= entry.status.last_seen {
+    let is_latest = found == Found::Open && last.at >= entry.status.last_seen;
+    if is_latest || found == Found::Reopening {
         patch["status"]["state"] = json!(last.state);
         patch["status"]["explanation"] = json!(last.explanation);
     }
-    if reopens {
+    if found == Found::Reopening {
         // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
         patch["spec"] = json!({"request": last.request});
         patch["status"]["count"] = json!(unwritten);

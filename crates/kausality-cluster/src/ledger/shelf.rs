@@ -12,9 +12,10 @@ use std::{
 
 use kausality_api::{
     GROUP,
-    drift::{DriftState, MAX_OPEN, MAX_OPEN_OF_CHILD},
+    drift::{DriftState, MAX_OPEN, MAX_OPEN_BYTES, MAX_OPEN_OF_CHILD, ResolutionReason},
 };
 use kube::{Api, Client, core::DynamicObject};
+use serde_json::Value;
 
 use super::{
     bounds::Bound,
@@ -44,6 +45,10 @@ pub(super) struct Stored {
     pub ground: Ground,
     /// Whose it is.
     pub child: u64,
+    /// Whether it is over since its child was changed.
+    pub is_superseded: bool,
+    /// How many bytes it takes, as JSON.
+    pub bytes: usize,
 }
 
 /// All entries, in brief.
@@ -120,17 +125,23 @@ impl Shelf {
         self.side(&key.0).lock().known.remove(key);
     }
 
-    /// Why no more entries of a child are to be opened, if so.
-    pub(super) fn bound(&self, namespace: &str, child: u64) -> Option<Bound> {
+    /// Why an entry of a child must not be opened, if so. Superseded entries of a child count as if they were open: a child that
+    /// changes again and again would have new ones without end.
+    pub(super) fn bound(&self, key: &Key, child: u64) -> Option<Bound> {
+        let namespace = key.0.as_str();
         let state = self.side(namespace).lock();
         let all = state.known.range((namespace.to_owned(), String::new())..);
-        let there = all.take_while(|((of, _), _)| of == namespace);
-        let (mut open, mut of_child) = (0, 0);
-        for (_, stored) in there.filter(|(_, stored)| stored.state.is_open()) {
-            open += 1;
-            of_child += usize::from(stored.child == child);
+        let there = all.take_while(|((of, _), _)| of == namespace).filter(|(of, _)| *of != key);
+        let (mut open, mut bytes, mut of_child) = (0, 0_usize, 0);
+        for (_, stored) in there {
+            let is_open = stored.state.is_open();
+            if is_open {
+                open += 1;
+                bytes = bytes.saturating_add(stored.bytes);
+            }
+            of_child += usize::from(stored.child == child && (is_open || stored.is_superseded));
         }
-        match (of_child >= MAX_OPEN_OF_CHILD, open >= MAX_OPEN) {
+        match (of_child >= MAX_OPEN_OF_CHILD, open >= MAX_OPEN || bytes >= MAX_OPEN_BYTES) {
             (true, _) => Some(Bound::Child),
             (false, true) => Some(Bound::Namespace),
             (false, false) => None,
@@ -175,11 +186,21 @@ pub(super) fn key(object: &DynamicObject) -> Key {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
+/// How many bytes an object takes, as JSON: what etcd holds of it, but for a few.
+pub(super) fn bytes(object: &DynamicObject) -> usize {
+    serde_json::to_vec(object).map_or(0, |text| text.len())
+}
+
 fn brief(object: &DynamicObject) -> (Key, Stored) {
     let state = object.data.pointer("/status/state").cloned().unwrap_or_default();
     let state = serde_json::from_value(state).unwrap_or(DriftState::Blocked);
     let (ground, child) = (Ground::of_object(object), ground::child_of(object));
-    (key(object), Stored { state, version: version(object), ground, child })
+    let reason = object.data.pointer("/status/resolution/reason").and_then(Value::as_str);
+    let is_superseded = !state.is_open() && reason == Some(ResolutionReason::Superseded.as_str());
+    (
+        key(object),
+        Stored { state, version: version(object), ground, child, is_superseded, bytes: bytes(object) },
+    )
 }
 
 impl Mirror for Side {

@@ -12,7 +12,7 @@ use kausality_api::{
 };
 use tokio::time::Instant;
 
-use super::ground::Ground;
+use super::{ground::Ground, shelf::Stored};
 
 /// How often an entry is written within [`SPAN`] from here, whatever happens to it.
 const MAX_WRITES: usize = 3;
@@ -22,7 +22,7 @@ const SPAN: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Tab {
     /// Held by whoever writes: all others wait for the outcome.
-    pub(super) writing: tokio::sync::Mutex<()>,
+    pub(super) writing: Arc<tokio::sync::Mutex<()>>,
     notes: Mutex<Notes>,
 }
 
@@ -113,9 +113,14 @@ impl Notes {
         self.rest_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Whether there is something to write, and it is time to.
-    pub(super) fn is_due(&self, at_once: bool) -> bool {
-        self.unwritten > 0 && (at_once || !self.rests())
+    /// Whether there is something to write, and it is time to. An entry that is over does not wait for the next count:
+    /// whoever looks at it wants to know how often it was.
+    pub(super) fn is_due(&self, at_once: bool, stored: impl FnOnce() -> Option<Stored>) -> bool {
+        let is_over = || {
+            let written = self.entered.map_or(0, |(version, _)| version);
+            stored().is_some_and(|stored| !stored.state.is_open() && stored.version > written)
+        };
+        self.unwritten > 0 && (at_once || !self.rests() || self.spent_until().is_none() && is_over())
     }
 }
 

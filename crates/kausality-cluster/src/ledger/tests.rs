@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use http::{Method, Request, Response};
-use kausality_api::drift::{MAX_OPEN, MAX_OPEN_OF_CHILD};
+use kausality_api::drift::{MAX_OPEN, MAX_OPEN_BYTES, MAX_OPEN_OF_CHILD};
 use kausality_core::{
     class::Class,
     explain::{Explanation, Rule, Step},
@@ -22,10 +22,14 @@ struct Fake {
     is_bare: bool,
     is_forbidden: bool,
     slowness: Duration,
+    /// How long a creation waits before it is stored.
+    creation: Duration,
     entries: BTreeMap<String, Value>,
     version: u64,
     /// How often single entries were read.
     reads: usize,
+    /// Whether watches tell anything.
+    is_watched: bool,
 }
 
 type Shared = Arc<Mutex<Fake>>;
@@ -65,7 +69,7 @@ impl Fake {
                 }
             }
             // A watch that ends at once is asked for again and again; on none of them happens anything.
-            (&Method::GET, None) if query.contains("watch=true") => (200, Value::Null),
+            (&Method::GET, None) if query.contains("watch=true") => (200, self.news(path, query)),
             (&Method::GET, None) if self.is_forbidden => failure(403),
             (&Method::GET, None) => {
                 let metadata = json!({"resourceVersion": "1"});
@@ -73,6 +77,17 @@ impl Fake {
             }
             asked => panic!("{asked:?} {path}"),
         }
+    }
+
+    /// What a watch tells: an entry that has changed since the version that it begins at.
+    fn news(&self, path: &str, query: &str) -> Value {
+        let version = |entry: &&Value| entry["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        let begin = query.split('&').find_map(|part| part.strip_prefix("resourceVersion=")?.parse().ok());
+        let changed = (self.entries.values())
+            .filter(|entry| version(entry) > begin)
+            .min_by_key(version)
+            .filter(|_| self.is_watched && path.ends_with("/drifts"));
+        changed.map_or(Value::Null, |entry| json!({"type": "MODIFIED", "object": entry}))
     }
 
     fn store(&mut self, name: String, mut entry: Value) -> Value {
@@ -128,9 +143,14 @@ fn client(fake: &Shared) -> Client {
             let (head, body) = request.into_parts();
             let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
             let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
-            let slowness = fake.lock().unwrap().slowness;
-            if path.ends_with("drifts") && head.method == Method::GET {
-                tokio::time::sleep(slowness).await;
+            let (slowness, creation) = {
+                let fake = fake.lock().unwrap();
+                (fake.slowness, fake.creation)
+            };
+            match head.method {
+                Method::GET if path.ends_with("drifts") => tokio::time::sleep(slowness).await,
+                Method::POST => tokio::time::sleep(creation).await,
+                _ => {}
             }
             let (code, answer) = fake.lock().unwrap().answer(&head.method, path, query, body);
             let answer = if answer.is_null() { Vec::new() } else { answer.to_string().into_bytes() };
@@ -143,14 +163,19 @@ fn client(fake: &Shared) -> Client {
 /// A ledger that somebody keeps, and what it is kept in.
 fn kept(fake: Fake) -> (Arc<Ledger>, Shared) {
     let fake = Shared::new(Mutex::new(fake));
-    let client = client(&fake);
+    (kept_in(&fake), fake)
+}
+
+/// A replica more.
+fn kept_in(fake: &Shared) -> Arc<Ledger> {
+    let client = client(fake);
     let begun = Instant::now();
     let clock = Clock::new(move || Timestamp::UNIX_EPOCH + begun.elapsed());
     let ledger = Arc::new(Ledger::new(client.clone(), clock));
     ledger.expect();
     let keeping = ledger.clone();
     tokio::spawn(async move { keeping.keep(&client, &Kinds::new(client.clone())).await });
-    (ledger, fake)
+    ledger
 }
 
 fn drift() -> Drift {
@@ -185,16 +210,16 @@ fn drift_under(intent: u64, generation: Option<i64>) -> Drift {
     drift
 }
 
-async fn see_it(ledger: &Ledger, drift: &Drift) -> Entered {
+async fn see_it(ledger: &Arc<Ledger>, drift: &Drift) -> Entered {
     let blocked = decision(Resolution::Blocked, Rule::Mode, "enforce");
     ledger.enter(drift, &blocked, Instant::now() + Duration::from_secs(8)).await
 }
 
-async fn see(ledger: &Ledger) -> Entered {
+async fn see(ledger: &Arc<Ledger>) -> Entered {
     see_as(ledger, &decision(Resolution::Blocked, Rule::Mode, "enforce")).await
 }
 
-async fn see_as(ledger: &Ledger, decision: &Decision) -> Entered {
+async fn see_as(ledger: &Arc<Ledger>, decision: &Decision) -> Entered {
     ledger.enter(&drift(), decision, Instant::now() + Duration::from_secs(8)).await
 }
 
@@ -207,8 +232,15 @@ fn close(fake: &Shared) {
     fake.store("d".to_owned(), entry);
 }
 
+/// How often the drift was seen, and what has become of it, as the entry says.
+fn told(fake: &Shared) -> (u64, String, String) {
+    let status = fake.lock().unwrap().entries["d"]["status"].clone();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (status["count"].as_u64().unwrap(), text(&status["state"]), text(&status["resolution"]["reason"]))
+}
+
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_of_a_drift_before_it_was_over_is_not_read_for_ever() {
+async fn what_was_seen_of_a_drift_before_it_was_over_is_counted_and_not_read_for_ever() {
     let (ledger, fake) = kept(Fake::default());
     for _ in 0..3 {
         assert_eq!(see(&ledger).await, Entered::Yes);
@@ -221,7 +253,26 @@ async fn what_was_seen_of_a_drift_before_it_was_over_is_not_read_for_ever() {
     assert_eq!(reads(25).await, 0, "it has been written a moment ago");
     assert_eq!(reads(10).await, 1, "what has been seen since is to be counted, and turns out to be over");
     assert_eq!(reads(120).await, 0);
-    assert_eq!(fake.lock().unwrap().entries["d"]["status"]["count"], 1);
+    assert_eq!(told(&fake), (3, "Resolved".to_owned(), "ParentChanged".to_owned()));
+}
+
+/// Whoever closes an entry knows nothing of what other replicas have seen and not written yet.
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_is_closed_before_it_is_counted_still_gets_the_counts_of_all_replicas() {
+    let (one, fake) = kept(Fake { is_watched: true, ..Fake::default() });
+    let other = kept_in(&fake);
+    for _ in 0..4 {
+        assert_eq!(see(&one).await, Entered::Yes);
+        assert_eq!(see(&other).await, Entered::Yes);
+    }
+    assert_eq!(told(&fake).0, 1, "the rest is counted later");
+    close(&fake);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let closed = (8, "Resolved".to_owned(), "ParentChanged".to_owned());
+    assert_eq!(told(&fake), closed, "as soon as the replicas know");
+    let version = fake.lock().unwrap().version;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!((told(&fake), fake.lock().unwrap().version), (closed, version), "nothing is counted twice");
 }
 
 /// What rests on another parent, intent or child is written whole, be the entry over or not: the leader closes by these facts.
@@ -329,6 +380,48 @@ async fn one_child_leaves_room_for_others_and_one_namespace_for_etcd() {
     assert_eq!(counts, [("child", children as u64), ("namespace", 1), ("replica", 0)]);
 }
 
+/// A child that changes again and again, as of a timestamp, must not have entries without end.
+#[tokio::test(start_paused = true)]
+async fn superseded_entries_of_a_child_leave_no_room_for_new_ones() {
+    let (ledger, fake) = kept(Fake { is_watched: true, ..Fake::default() });
+    for nth in 0..MAX_OPEN_OF_CHILD {
+        assert_eq!(see_it(&ledger, &drift_of(0, nth)).await, Entered::Yes);
+        let name = format!("0-{nth}");
+        let mut entry = fake.lock().unwrap().entries[&name].clone();
+        entry["status"]["state"] = "Resolved".into();
+        entry["status"]["resolution"] = json!({"reason": "Superseded", "at": "2100-01-01T00:00:00Z"});
+        fake.lock().unwrap().store(name.clone(), entry);
+        let known = async || {
+            while ledger.shelf.get(&("shop".to_owned(), name.clone())).is_none_or(|it| !it.is_superseded) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), known()).await.unwrap();
+    }
+    assert_eq!(see_it(&ledger, &drift_of(0, MAX_OPEN_OF_CHILD)).await, Entered::Full(Bound::Child));
+    assert_eq!(see_it(&ledger, &drift_of(1, 0)).await, Entered::Yes, "other children have room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_entries_of_a_namespace_are_bounded_in_bytes() {
+    let (ledger, fake) = kept(Fake::default());
+    let mut large = drift();
+    large.report.spec.new_object = json!({"spec": "x".repeat(25_000)});
+    let mut full = None;
+    for nth in 0..MAX_OPEN {
+        let mut drift = large.clone();
+        drift.report.spec.id = format!("{nth}");
+        drift.report.spec.child.name = format!("child-{nth}");
+        if see_it(&ledger, &drift).await == Entered::Full(Bound::Namespace) {
+            full = Some(nth);
+            break;
+        }
+    }
+    let bytes: usize = fake.lock().unwrap().entries.values().map(|entry| entry.to_string().len()).sum();
+    assert!(full.is_some_and(|full| full > 100), "{full:?}");
+    assert!((MAX_OPEN_BYTES..MAX_OPEN_BYTES + 32 * 1024).contains(&bytes), "{bytes}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn that_the_ledger_is_full_is_not_said_each_time() {
     let refused = Refused::default();
@@ -365,6 +458,18 @@ async fn a_drift_that_comes_before_the_entries_are_known_is_entered() {
     assert_eq!(fake.lock().unwrap().entries["d"]["status"]["state"], "Blocked");
 }
 
+/// An answer does not wait longer than its time for an entry, but what it answered for counts.
+#[tokio::test(start_paused = true)]
+async fn a_sighting_whose_entry_comes_late_is_counted() {
+    let (ledger, fake) = kept(Fake { creation: Duration::from_secs(3), ..Fake::default() });
+    let begun = Instant::now();
+    assert_eq!(see(&ledger).await, Entered::No);
+    assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs());
+    assert_eq!(see(&ledger).await, Entered::Yes, "it waits for the write that is under way");
+    ledger.flush().await;
+    assert_eq!(told(&fake).0, 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_entries_that_will_not_be_known() {
     let begun = Instant::now();
@@ -373,7 +478,7 @@ async fn nobody_waits_for_entries_that_will_not_be_known() {
         let (ledger, _fake) = kept(fake);
         assert_eq!(see(&ledger).await, Entered::Off);
     }
-    let unkept = Ledger::new(client(&Shared::default()), Clock::default());
+    let unkept = Arc::new(Ledger::new(client(&Shared::default()), Clock::default()));
     assert_eq!(see(&unkept).await, Entered::Off);
     assert!(begun.elapsed() < Duration::from_millis(50), "{:?}", begun.elapsed());
     let (ledger, _fake) = kept(Fake { slowness: Duration::from_secs(20), ..Fake::default() });
@@ -410,7 +515,7 @@ fn a_sighting_explains_nothing_that_became_of_it_later() {
     let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
     let blocked = decision(Resolution::Blocked, Rule::Mode, "enforce");
     let entry = ledger::entry(&drift(), &blocked, at(10));
-    let written = |seconds, reopens| {
+    let written = |seconds, found| {
         let logged = decision(Resolution::Logged, Rule::Mode, "log");
         let sighting = Sighting {
             at: at(seconds),
@@ -418,11 +523,13 @@ fn a_sighting_explains_nothing_that_became_of_it_later() {
             explanation: logged.explanation.recorded(),
             request: drift().report.spec.request,
         };
-        let patch = patch::counted(&entry, 1, &sighting, at(60), reopens);
+        let patch = patch::counted(&entry, 1, &sighting, at(60), found);
         (patch["status"]["state"].clone(), patch["status"]["explanation"][0]["finding"].clone())
     };
-    assert_eq!(written(9, false), (Value::Null, Value::Null));
-    for (seconds, reopens) in [(10, false), (11, false), (9, true)] {
-        assert_eq!(written(seconds, reopens), (json!("Passed"), json!("log")));
+    for (seconds, found) in [(9, Found::Open), (9, Found::Over), (11, Found::Over)] {
+        assert_eq!(written(seconds, found), (Value::Null, Value::Null));
+    }
+    for (seconds, found) in [(10, Found::Open), (11, Found::Open), (9, Found::Reopening)] {
+        assert_eq!(written(seconds, found), (json!("Passed"), json!("log")));
     }
 }

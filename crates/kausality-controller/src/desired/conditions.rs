@@ -119,7 +119,8 @@ fn configured(finding: &Finding, outcome: Result<(), &Trouble>) -> Told {
         Ok(()) if finding.watched.is_empty() && finding.missing.is_empty() => told(
             "False",
             "NothingMeant",
-            "Nothing is watched: \"*\" means no nodes, events and leases, and nothing of kausality.io, nor what is excluded. Name them.",
+            "Nothing is watched: \"*\" means neither nodes, events and leases, nor what else a node or its network needs to start, nor \
+            anything of kausality.io, nor what is excluded. Name them.",
         ),
         Ok(()) if finding.watched.is_empty() => told(
             "False",

@@ -8,27 +8,26 @@ use kausality_api::{
     selector::LabelSelector,
     status::ParentKind,
 };
-use kausality_cluster::registration::{self, MATTERS, decision_rule, rules};
+use kausality_cluster::registration::{
+    self, MATTERS, RELABELS, decision_rule,
+    excluded::{self, NAMESPACE, NOT_OF_NODES},
+    rules, status_decision_rule, status_rules,
+};
 use serde_json::{Value, json};
 
 use super::{
-    Place, Policy, Resource, client,
+    OWN_ROLES, Place, Policy, Resource, client,
     expression::{Division, division},
     overlaps::{Claim, NOBODY, Rank, others},
     roles::{is_secret, names_secrets},
     webhook_name,
 };
 
-/// The label that names a namespace.
-const NAMESPACE: &str = "kubernetes.io/metadata.name";
-
-/// Watched only by a policy that names them: what keeps the cluster alive is there.
-const SYSTEM: [&str; 2] = ["kube-node-lease", "kube-system"];
-
-/// The roles that the controller writes, which the webhook needs to be able to answer: nobody is asked about them.
+/// Nobody is asked about roles of ours and their bindings: the webhook needs some of them to be able to answer, and the registration
+/// goes with one of them. With a webhook that is down, neither must depend on its answer.
 const NOT_OUR_ROLES: &str = "!(request.resource.group == 'rbac.authorization.k8s.io' \
-    && request.resource.resource == 'clusterroles' \
-    && has(request.name) && request.name.startsWith('kausality:policy:'))";
+    && request.resource.resource in ['clusterroles', 'clusterrolebindings'] \
+    && has(request.name) && (request.name.startsWith('kausality:policy:') || request.name in OURS))";
 
 /// How long the API server waits for an answer, in seconds.
 const TIMEOUT: u32 = 10;
@@ -47,19 +46,30 @@ pub(super) fn of(
     let mut entries = Vec::new();
     for Area { suffix, selector, scope, rank } in areas(spec.namespaces.as_ref(), &place.namespace) {
         let others = others(name, spec, resources, rank, claims);
+        let others = others.map(|others| condition_of("no-other-policy", &format!("!({others})")));
         for Stake { suffix: stake, failure_policy, condition } in stakes(spec) {
-            let mut conditions = vec![condition_of("intent-or-kausality-annotations", MATTERS)];
-            let others =
-                others.as_ref().map(|others| condition_of("no-other-policy", &format!("!({others})")));
-            conditions.extend(others);
+            let matters = match spec.object_selector {
+                Some(_) => format!("{MATTERS} || {RELABELS}"),
+                None => MATTERS.to_owned(),
+            };
+            let mut conditions = vec![
+                condition_of("intent-or-kausality-annotations", &matters),
+                condition_of("not-of-nodes", NOT_OF_NODES),
+            ];
+            conditions.extend(others.clone());
             if resources.iter().any(|resource| is_role(resource)) {
-                conditions.push(condition_of("not-kausalitys-own-roles", NOT_OUR_ROLES));
+                let ours = json!(OWN_ROLES).to_string();
+                let expression = NOT_OUR_ROLES.replace("OURS", &ours);
+                conditions.push(condition_of("not-kausalitys-own-roles", &expression));
             }
             conditions.extend(condition.map(|(name, expression)| condition_of(name, &expression)));
             entries.push(json!({
                 "name": webhook_name(&format!("{name}.drift{suffix}{stake}")),
                 "clientConfig": client(place, "/admit"),
-                "rules": rules_of(resources, scope),
+                "rules": by_version(resources)
+                    .iter()
+                    .flat_map(|((group, version), plurals)| rules(group, version, plurals, scope))
+                    .collect::<Vec<Value>>(),
                 "namespaceSelector": selector,
                 "objectSelector": selector_of(spec.object_selector.as_ref()),
                 "matchConditions": conditions,
@@ -71,6 +81,18 @@ pub(super) fn of(
                 "timeoutSeconds": TIMEOUT,
             }));
         }
+        let status: Vec<Value> = by_version(resources)
+            .iter()
+            .flat_map(|((group, version), plurals)| status_rules(group, version, plurals, scope))
+            .collect();
+        entries.push(registration::of_status(
+            &webhook_name(&format!("{name}.status{suffix}")),
+            &client(place, "/admit"),
+            &status,
+            others.as_slice(),
+            &selector,
+            &selector_of(spec.object_selector.as_ref()),
+        ));
     }
     entries
 }
@@ -96,18 +118,25 @@ pub(super) fn of_decisions(
     if parents.is_empty() {
         return Vec::new();
     }
-    let rules: Vec<Value> = by_version(&parents)
-        .iter()
-        .map(|((group, version), plurals)| decision_rule(group, version, plurals))
-        .collect();
-    let others = others(NOBODY, spec, &parents, Rank::Everywhere, claims);
-    let fail_closed = stakes(spec).iter().any(|stake| stake.failure_policy == FailurePolicy::Fail);
-    let client = client(place, "/decisions");
-    let entry = |Area { suffix, selector, .. }| {
-        let name = webhook_name(&format!("{}.decisions{suffix}", policy.name));
-        registration::of_decisions(&name, &client, &rules, others.as_deref(), &selector, fail_closed)
+    let of_each = |rule: fn(&str, &str, &[&str]) -> Value| -> Vec<Value> {
+        by_version(&parents).iter().map(|((group, version), plurals)| rule(group, version, plurals)).collect()
     };
-    areas.into_iter().map(entry).collect()
+    let fail_closed = stakes(spec).iter().any(|stake| stake.failure_policy == FailurePolicy::Fail);
+    // No status is refused because nobody answers.
+    let parts = [
+        ("decisions", of_each(decision_rule), fail_closed),
+        ("decisions-status", of_each(status_decision_rule), false),
+    ];
+    let client = client(place, "/decisions");
+    let entries = areas.iter().flat_map(|Area { suffix, selector, rank, .. }| {
+        let others = others(NOBODY, spec, &parents, *rank, claims);
+        let client = &client;
+        parts.iter().map(move |(part, rules, fail_closed)| {
+            let name = webhook_name(&format!("{}.{part}{suffix}", policy.name));
+            registration::of_decisions(&name, client, rules, others.as_deref(), selector, *fail_closed)
+        })
+    });
+    entries.collect()
 }
 
 /// The webhooks that are stored for a policy, at the webhook's present place.
@@ -126,13 +155,17 @@ pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
 }
 
 /// What the names of a policy's webhooks end with.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 12] = [
+    "status",
+    "status-selected",
     "drift",
     "drift-log",
     "drift-selected",
     "drift-selected-log",
     "decisions",
     "decisions-selected",
+    "decisions-status",
+    "decisions-status-selected",
     "inputs",
     "inputs-selected",
 ];
@@ -153,7 +186,11 @@ pub(super) fn watched(stored: &[Value]) -> impl Iterator<Item = Resource> + '_ {
         let values = rule[field].as_array().cloned().unwrap_or_default();
         values.iter().filter_map(|value| value.as_str().map(ToOwned::to_owned)).collect::<Vec<String>>()
     };
-    let rules = stored.iter().filter_map(|entry| entry["rules"].as_array()).flatten();
+    // Other rules are about parts of objects.
+    let of_objects = |rule: &&Value| {
+        rule["operations"].as_array().is_some_and(|operations| operations.iter().any(|it| it == "DELETE"))
+    };
+    let rules = stored.iter().filter_map(|entry| entry["rules"].as_array()).flatten().filter(of_objects);
     rules.flat_map(move |rule| {
         let (groups, versions) = (texts(rule, "apiGroups"), texts(rule, "apiVersions"));
         let plurals = texts(rule, "resources").into_iter().filter(|name| !name.contains('/'));
@@ -178,14 +215,10 @@ pub(super) struct Area {
     pub rank: Rank,
 }
 
-/// The namespaces that a policy does not mean unless it names them.
+/// The namespaces that a policy does not mean unless it names them; beside those that are labelled so.
 pub(super) fn never(own: &str, excluded: &[String]) -> BTreeSet<String> {
-    [own]
-        .into_iter()
-        .chain(SYSTEM)
-        .chain(excluded.iter().map(String::as_str))
-        .map(ToOwned::to_owned)
-        .collect()
+    let system = excluded::names().map(ToOwned::to_owned);
+    system.chain([own.to_owned()]).chain(excluded.iter().cloned()).collect()
 }
 
 /// A selector cannot say "named so, or labelled so". Where a policy says it, there are two.
@@ -196,23 +229,18 @@ pub(super) fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
     let mut areas = Vec::new();
     if names.is_empty() && selector.is_none() {
         // Objects outside of namespaces too.
-        areas.push(Area {
-            suffix: "",
-            selector: with(None, "NotIn", &never),
-            scope: "*",
-            rank: Rank::Everywhere,
-        });
+        areas.push(Area { suffix: "", selector: but(None, &never), scope: "*", rank: Rank::Everywhere });
     }
     let is_meant = |name: &&String| *name != own && !excluded.contains(name);
     let named: BTreeSet<String> = names.iter().filter(is_meant).cloned().collect();
     if !named.is_empty() {
-        let selector = with(None, "In", &named);
+        let selector = json!({"matchExpressions": [{"key": NAMESPACE, "operator": "In", "values": named}]});
         areas.push(Area { suffix: "", selector, scope: "Namespaced", rank: Rank::Named });
     }
     if let Some(selector) = selector {
         let suffix = if names.is_empty() { "" } else { "-selected" };
         never.extend(names.iter().cloned());
-        let selector = with(Some(selector), "NotIn", &never);
+        let selector = but(Some(selector), &never);
         areas.push(Area { suffix, selector, scope: "Namespaced", rank: Rank::Selected });
     }
     areas
@@ -220,16 +248,16 @@ pub(super) fn areas(namespaces: Option<&Namespaces>, own: &str) -> Vec<Area> {
 
 /// All namespaces that a policy may mean without naming them.
 pub(super) fn everywhere(own: &str) -> Value {
-    with(None, "NotIn", &never(own, &[]))
+    but(None, &never(own, &[]))
 }
 
-/// A selector that also asks for the name of the namespace.
-fn with(selector: Option<&LabelSelector>, operator: &str, names: &BTreeSet<String>) -> Value {
+/// A selector that also leaves out namespaces, by their names and by the label for that.
+fn but(selector: Option<&LabelSelector>, names: &BTreeSet<String>) -> Value {
     let mut whole = selector_of(selector);
-    let requirement = json!({"key": NAMESPACE, "operator": operator, "values": names});
+    let requirements = excluded::requirements(names.iter().map(String::as_str));
     match whole.get_mut("matchExpressions").and_then(Value::as_array_mut) {
-        Some(requirements) => requirements.push(requirement),
-        None => whole["matchExpressions"] = json!([requirement]),
+        Some(asked) => asked.extend(requirements),
+        None => whole["matchExpressions"] = json!(requirements),
     }
     whole
 }
@@ -267,7 +295,8 @@ fn stakes(spec: &KausalitySpec) -> Vec<Stake> {
 }
 
 fn is_role(resource: &Resource) -> bool {
-    resource.group == "rbac.authorization.k8s.io" && resource.plural == "clusterroles"
+    resource.group == "rbac.authorization.k8s.io"
+        && ["clusterroles", "clusterrolebindings"].contains(&&*resource.plural)
 }
 
 fn condition_of(name: &str, expression: &str) -> Value {
@@ -280,9 +309,4 @@ pub(super) fn by_version<'a>(resources: &[&'a Resource]) -> BTreeMap<(&'a str, &
         versions.entry((group, version)).or_default().push(plural);
     }
     versions
-}
-
-fn rules_of(resources: &[&Resource], scope: &str) -> Vec<Value> {
-    let versions = by_version(resources);
-    versions.iter().flat_map(|((group, version), plurals)| rules(group, version, plurals, scope)).collect()
 }

@@ -80,7 +80,8 @@ pub(super) fn others(
     let parts = claims.iter().filter(|claim| claim.name != name).filter_map(|claim| {
         let wins = |resource: &&&Resource| {
             let theirs = (claim.rank, names(claim.spec, resource), Reverse(claim.name));
-            let ours = (rank, names(spec, resource), Reverse(name));
+            // Where a policy names a namespace, it is asked even if that is labelled so that others are not.
+            let ours = (rank, name != NOBODY && names(spec, resource), Reverse(name));
             claim.resources.contains(**resource) && theirs > ours
         };
         let lost: Vec<&Resource> = resources.iter().filter(wins).copied().collect();

@@ -67,12 +67,24 @@ fn cases() {
         let name = file.file_stem().unwrap().to_str().unwrap();
         insta::with_settings!({description => text.lines().next().unwrap().trim_start_matches("# ").to_owned(),
             omit_expression => true}, {
-            insta::assert_snapshot!(name, show(&policies, &desired(&policies, &served(), &[], &place())));
+            let desired = desired(&policies, &served(), &[], &place());
+            insta::assert_snapshot!(name, show(&policies, &desired));
+            assert_eq!(empty_fields(&desired), [""; 0], "{name}");
         });
     }
 }
 
 /// What differs between cases, one line for each thing.
+/// What an API server would leave out: what is stored would never be what is wanted, and be repaired for ever.
+fn empty_fields(desired: &Desired) -> Vec<String> {
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let of_webhook = |webhook: Value| {
+        let fields = webhook.as_object().cloned().unwrap().into_iter();
+        fields.filter(|(_, value)| is_empty(value)).map(|(field, _)| field).collect::<Vec<String>>()
+    };
+    webhooks(desired).into_iter().flat_map(of_webhook).collect()
+}
+
 fn show(policies: &[Policy], desired: &Desired) -> String {
     let mut lines = Vec::new();
     let webhooks =
@@ -100,7 +112,7 @@ fn show(policies: &[Policy], desired: &Desired) -> String {
         }
         lines.push(format!("  namespaces {}", webhook["namespaceSelector"]));
         lines.push(format!("  objects {}", webhook["objectSelector"]));
-        for condition in webhook["matchConditions"].as_array().unwrap().iter().skip(1) {
+        for condition in webhook["matchConditions"].as_array().into_iter().flatten().skip(1) {
             lines.push(format!(
                 "  {}: {}",
                 condition["name"].as_str().unwrap(),
@@ -187,7 +199,7 @@ fn what_cannot_be_understood_holds_as_it_did() {
     let place = Place { bundle: "OTHER".to_owned(), ..place() };
     let after = desired(&bad, &served(), &stored, &place);
     let kept = after.mutating.unwrap()["webhooks"].as_array().cloned().unwrap();
-    assert_eq!(kept.len(), 1);
+    assert_eq!(kept.len(), 2);
     assert_eq!(kept[0]["rules"], stored[0]["rules"]);
     assert_ne!(kept[0]["clientConfig"], stored[0]["clientConfig"]);
     let status = conditions::status(&bad[0], &after.findings["p"], Ok(()), Timestamp::UNIX_EPOCH);
@@ -209,14 +221,23 @@ fn decisions_have_a_path_of_their_own() {
             .collect()
     };
     let decisions = "q.decisions.kausality.io /decisions";
+    let of_status = "q.decisions-status.kausality.io /decisions";
     let [p, q] = ["p.drift.kausality.io /admit", "q.drift.kausality.io /admit"];
+    let [of_p, of_q] = ["p.status.kausality.io /admit", "q.status.kausality.io /admit"];
     let inputs = "q.inputs.kausality.io /inputs";
-    assert_eq!(shown(&before), [decisions, p, q, inputs]);
-    assert_eq!(before[0]["failurePolicy"], "Fail");
+    assert_eq!(shown(&before), [decisions, of_status, p, of_p, q, of_q, inputs]);
+    // No status is refused because nobody answers.
+    assert_eq!(
+        (&before[0]["failurePolicy"], &before[1]["failurePolicy"]),
+        (&json!("Fail"), &json!("Ignore"))
+    );
     let bad = [policy(&deployments("log")), named("q", &json!({"mode": "sometimes"}))];
-    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), [decisions, p, q, inputs]);
+    assert_eq!(
+        shown(&webhooks(&desired(&bad, &served(), &before, &place()))),
+        [decisions, of_status, p, of_p, q, of_q, inputs]
+    );
     let alone = desired(&bad, &served(), &before, &place()).alone("q").unwrap();
-    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, q, inputs]);
+    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, of_status, q, of_q, inputs]);
 }
 
 /// A group whose server does not answer stays watched; one that is gone for sure does not.
@@ -273,9 +294,11 @@ fn what_the_api_server_refuses_holds_as_it_did() {
     let found = webhooks(&after);
     let shown = |entry: &Value| format!("{} {}", entry["name"].as_str().unwrap(), entry["failurePolicy"]);
     let shown: Vec<String> = found.iter().map(shown).collect();
-    assert_eq!(shown, [r#"bad.drift.kausality.io "Ignore""#, r#"good.drift.kausality.io "Fail""#]);
+    let [bad, good] = ["bad", "good"].map(|policy| format!(r#"{policy}.status.kausality.io "Ignore""#));
+    let expected = [r#"bad.drift.kausality.io "Ignore""#, &bad, r#"good.drift.kausality.io "Fail""#, &good];
+    assert_eq!(shown, expected);
     // What is not registered leaves nothing to others.
-    assert_eq!(found[1]["matchConditions"].as_array().unwrap().len(), 1, "{:#}", found[1]);
+    assert_eq!(found[2]["matchConditions"].as_array().unwrap().len(), 2, "{:#}", found[2]);
     let told = |policy: &Policy| {
         let status = conditions::status(policy, &after.findings[&policy.name], Ok(()), Timestamp::UNIX_EPOCH);
         status
@@ -305,8 +328,8 @@ fn a_policy_can_be_tried_alone() {
             alone["webhooks"].as_array()?.iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         Some(names.collect::<Vec<_>>().join(" "))
     };
-    assert_eq!(names("p").unwrap(), "p.drift-log.kausality.io p.drift.kausality.io");
-    assert_eq!(names("p.drift").unwrap(), "p.drift.drift.kausality.io");
+    assert_eq!(names("p").unwrap(), "p.drift-log.kausality.io p.drift.kausality.io p.status.kausality.io");
+    assert_eq!(names("p.drift").unwrap(), "p.drift.drift.kausality.io p.drift.status.kausality.io");
     assert_eq!(names("q"), None);
 }
 
@@ -336,7 +359,8 @@ fn a_policy_for_which_there_is_no_room_is_faulty_by_itself() {
     let policies = [named("a", &big), named("b", &big), named("c", &deployments("enforce"))];
     let desired = desired(&policies, &served, &[], &place());
     let entries: Vec<Value> = webhooks(&desired).iter().map(|entry| entry["name"].clone()).collect();
-    assert_eq!(entries, ["a.drift.kausality.io", "a.inputs.kausality.io", "c.drift.kausality.io"]);
+    let expected = ["a.drift", "a.status", "a.inputs", "c.drift", "c.status"];
+    assert_eq!(entries, expected.map(|name| format!("{name}.kausality.io")));
     let fault = desired.findings["b"].fault.clone().unwrap_or_default();
     assert!(fault.contains("does not fit"), "{fault}");
     assert!(desired.findings["a"].fault.is_none() && desired.findings["c"].fault.is_none());
@@ -349,13 +373,24 @@ fn star_leaves_out_what_must_go_on() {
         ("", "v1", "events"),
         ("", "v1", "nodes"),
         ("", "v1", "pods"),
+        ("certificates.k8s.io", "v1", "certificatesigningrequests"),
+        ("cilium.io", "v2", "ciliumnodes"),
         ("coordination.k8s.io", "v1", "leases"),
+        ("crd.projectcalico.org", "v1", "ipamblocks"),
         ("events.k8s.io", "v1", "events"),
         ("kausality.io", "v1alpha1", "kausalities"),
     ];
     let served: BTreeSet<Resource> =
         all.map(|(group, version, plural)| resource(group, version, plural)).into();
-    let groups = ["", "coordination.k8s.io", "events.k8s.io", "kausality.io"];
+    let groups = [
+        "",
+        "certificates.k8s.io",
+        "cilium.io",
+        "coordination.k8s.io",
+        "crd.projectcalico.org",
+        "events.k8s.io",
+        "kausality.io",
+    ];
     let watched = |names: &[&str]| {
         let spec = json!({"resources": [{"apiGroups": groups, "resources": names}], "mode": "enforce"});
         desired(&[policy(&spec)], &served, &[], &place()).findings["p"].watched.clone()
@@ -372,33 +407,45 @@ fn star_leaves_out_what_must_go_on() {
     assert_eq!(status.conditions[0].reason, "NothingMeant");
 }
 
-/// The webhook needs these roles to answer: a webhook that is down must not keep them from being written.
+/// The webhook needs these roles to answer, and the registration goes with one of them: a webhook that is down must not keep
+/// them from being written or deleted.
 #[test]
 fn nobody_is_asked_about_our_own_roles() {
     let group = "rbac.authorization.k8s.io";
     let mut served = served();
-    served.extend([resource(group, "v1", "clusterroles"), resource(group, "v1", "roles")]);
+    served
+        .extend(["clusterroles", "clusterrolebindings", "roles"].map(|plural| resource(group, "v1", plural)));
     let conditions = |names: &[&str]| {
         let spec = json!({"resources": [{"apiGroups": [group], "resources": names}], "mode": "enforce"});
         let found = webhooks(&desired(&[policy(&spec)], &served, &[], &place()));
-        found[0]["matchConditions"].as_array().unwrap()[1..].to_vec()
+        found[0]["matchConditions"].as_array().unwrap()[2..].to_vec()
     };
     assert_eq!(conditions(&["roles"]), [Value::Null; 0]);
     let found = conditions(&["*"]);
     assert_eq!(found.len(), 1);
+    assert_eq!(conditions(&["clusterroles"]), found);
+    assert_eq!(conditions(&["clusterrolebindings"]), found);
     let program = cel::Program::compile(found[0]["expression"].as_str().unwrap()).unwrap();
     let text = |text: &str| cel::Value::String(text.to_owned().into());
     let map = |fields: &[(&str, cel::Value)]| {
         let fields = fields.iter().map(|(key, value)| (cel::objects::Key::from(*key), value.clone()));
         cel::Value::Map(cel::objects::Map { map: fields.collect::<std::collections::HashMap<_, _>>().into() })
     };
-    let resource = map(&[("group", text(group)), ("resource", text("clusterroles"))]);
-    for (name, expected) in [(Some("kausality:policy:p"), false), (Some("admin"), true), (None, true)] {
-        let mut request = vec![("resource", resource.clone())];
+    for (plural, name, expected) in [
+        ("clusterroles", Some("kausality:policy:p"), false),
+        ("clusterroles", Some("kausality-controller"), false),
+        ("clusterrolebindings", Some("kausality-unregister"), false),
+        ("clusterroles", Some("kausality-shop"), true),
+        ("clusterrolebindings", Some("admin"), true),
+        ("clusterroles", None, true),
+        ("roles", Some("kausality-controller"), true),
+    ] {
+        let resource = map(&[("group", text(group)), ("resource", text(plural))]);
+        let mut request = vec![("resource", resource)];
         request.extend(name.map(|name| ("name", text(name))));
         let mut context = cel::Context::default();
         context.add_variable_from_value("request", map(&request));
-        assert_eq!(program.execute(&context).unwrap(), cel::Value::Bool(expected), "{name:?}");
+        assert_eq!(program.execute(&context).unwrap(), cel::Value::Bool(expected), "{plural} {name:?}");
     }
 }
 
@@ -485,4 +532,56 @@ fn inputs_are_asked_about_only_where_somebody_changes_them() {
     let owned = node(&|node| node["metadata"]["ownerReferences"] = json!([{"controller": true}]));
     assert!(asked("alice", "DELETE", &owned, &Value::Null));
     assert!(!asked("system:serviceaccount:ops:operator", "DELETE", &owned, &Value::Null));
+}
+
+/// What nodes need passes by webhooks that could refuse it, and nothing else does; not every user has groups.
+#[test]
+fn nobody_is_asked_about_what_nodes_need() {
+    let desired = desired(&[policy(&deployments("enforce"))], &served(), &[], &place());
+    let entry = &webhooks(&desired)[0];
+    let condition = &entry["matchConditions"][1];
+    assert_eq!(condition["name"], "not-of-nodes");
+    let program = cel::Program::compile(condition["expression"].as_str().unwrap()).unwrap();
+    for (user, expected) in [
+        (json!({"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}), false),
+        (json!({"username": "system:apiserver", "groups": ["system:masters"]}), false),
+        // The name alone says nothing.
+        (json!({"username": "system:node:n1", "groups": ["system:authenticated"]}), true),
+        (json!({"username": "system:serviceaccount:kube-system:deployment-controller", "groups": []}), true),
+        (json!({"username": "alice"}), true),
+        (json!({}), true),
+    ] {
+        let mut context = cel::Context::default();
+        context.add_variable("request", json!({"userInfo": user})).unwrap();
+        assert_eq!(program.execute(&context).unwrap(), cel::Value::Bool(expected), "{user}");
+    }
+}
+
+/// What takes a namespace out of all policies but those that name it: its name, or a label that its owner sets.
+#[test]
+fn excluded_namespaces_are_meant_by_name_alone() {
+    let meant = |namespaces: Value| {
+        let mut spec = deployments("enforce");
+        spec["namespaces"] = namespaces;
+        let entry = webhooks(&desired(&[policy(&spec)], &served(), &[], &place())).remove(0);
+        let selector: kausality_api::selector::LabelSelector =
+            serde_json::from_value(entry["namespaceSelector"].clone()).unwrap();
+        let labels = |name: &str, more: &[(&str, &str)]| {
+            let name = ("kubernetes.io/metadata.name", name);
+            let all = [&[name][..], more].concat();
+            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let (team, excluded) = (("team", "a"), ("kausality.io/exclude", "for a reason"));
+        [
+            labels("shop", &[team]),
+            labels("edge", &[team, excluded]),
+            labels("kube-flannel", &[team]),
+            labels("kube-system", &[team]),
+        ]
+        .map(|labels| selector.matches(&labels))
+    };
+    assert_eq!(meant(json!({})), [true, false, false, false]);
+    assert_eq!(meant(json!({"selector": {"matchLabels": {"team": "a"}}})), [true, false, false, false]);
+    let named = json!({"names": ["shop", "edge", "kube-flannel", "kube-system"]});
+    assert_eq!(meant(named), [true; 4]);
 }

@@ -110,7 +110,7 @@ impl Controller {
         }
     }
 
-    fn secrets(&self) -> Api<Secret> {
+    pub(super) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.settings.namespace)
     }
 }
@@ -119,7 +119,7 @@ fn left(now: Timestamp, until: Timestamp) -> Duration {
     Duration::try_from(until.duration_since(now)).unwrap_or_default()
 }
 
-fn owner(anchor: &Anchor) -> OwnerReference {
+pub(super) fn owner(anchor: &Anchor) -> OwnerReference {
     let resource = kinds::role();
     OwnerReference {
         api_version: resource.api_version,

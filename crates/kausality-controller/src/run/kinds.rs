@@ -26,6 +26,10 @@ pub(super) fn definition() -> ApiResource {
     resource("apiextensions.k8s.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural)
 }
 
+pub(super) fn namespace() -> ApiResource {
+    resource("", "v1", "Namespace", "namespaces")
+}
+
 pub(super) fn secret() -> ApiResource {
     resource("", "v1", "Secret", "secrets")
 }

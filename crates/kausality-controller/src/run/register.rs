@@ -101,7 +101,7 @@ impl Controller {
         ask(&what, self.api(resource).patch(name, &parameters, &Patch::Apply(wanted))).await
     }
 
-    async fn remove(&self, resource: &ApiResource, name: &str) -> Result<(), Failure> {
+    pub(super) async fn remove(&self, resource: &ApiResource, name: &str) -> Result<(), Failure> {
         let what = format!("deleting {} {name}", resource.kind);
         match ask(&what, self.api(resource).delete(name, &DeleteParams::default())).await {
             Err(Failure::Refused(_, error)) if is(&error, 404) => Ok(()),

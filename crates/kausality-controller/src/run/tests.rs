@@ -11,8 +11,10 @@ const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kausality";
 const POLICIES: &str = "/apis/kausality.io/v1alpha1/kausalities";
 const SECRET: &str = "/api/v1/namespaces/kausality-system/secrets/kausality-webhook-tls";
+const SALT: &str = "/api/v1/namespaces/kausality-system/secrets/kausality-salt";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const DISCOVERY: &str = "/apis";
+const HOME: &str = "/api/v1/namespaces/kausality-system";
 
 /// Objects by their paths, and what is done to those who ask.
 #[derive(Default)]
@@ -81,10 +83,12 @@ impl Fake {
         }
     }
 
+    /// The entries that may be denied something, with what happens without an answer. Those of the status are left out.
     fn entries(&self) -> Vec<String> {
         let webhooks = self.objects.get(MUTATING).map(|found| found["webhooks"].as_array().cloned().unwrap());
         let webhooks = webhooks.unwrap_or_default();
-        webhooks.iter().map(|entry| format!("{} {}", entry["name"], entry["failurePolicy"])).collect()
+        let gates = webhooks.iter().filter(|entry| !entry["name"].to_string().contains(".status."));
+        gates.map(|entry| format!("{} {}", entry["name"], entry["failurePolicy"])).collect()
     }
 
     fn ready(&self, policy: &str) -> (String, String, String) {
@@ -154,7 +158,14 @@ fn two_policies() -> Shared {
     fake.policy("a", "deployments", "enforce");
     fake.policy("b", "replicasets", "enforce");
     fake.objects.insert(SECRET.to_owned(), secret());
+    fake.objects.insert(HOME.to_owned(), home(Value::Null));
     Arc::new(Mutex::new(fake))
+}
+
+/// The namespace of Kausality.
+fn home(deleted: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "kausality-system", "uid": "home-1", "deletionTimestamp": deleted}})
 }
 
 const BOTH: [&str; 2] = [r#""a.drift.kausality.io" "Fail""#, r#""b.drift.kausality.io" "Fail""#];
@@ -211,6 +222,27 @@ async fn policies_are_relaxed_without_a_certificate_and_without_discovery() {
     }
 }
 
+/// All replicas have one salt, nobody can guess it, and it is made once.
+#[tokio::test]
+async fn the_salt_is_random_and_made_once_and_nothing_waits_for_it() {
+    let made = async || {
+        let fake = two_policies();
+        controller(&fake, external()).reconcile().await.unwrap();
+        let first = fake.lock().unwrap().objects[SALT].clone();
+        controller(&fake, external()).reconcile().await.unwrap();
+        assert_eq!(fake.lock().unwrap().objects[SALT], first);
+        STANDARD.decode(first["data"]["salt"].as_str().unwrap()).unwrap()
+    };
+    let (one, other) = (made().await, made().await);
+    assert_eq!((one.len(), other.len()), (32, 32));
+    assert_ne!(one, other);
+
+    let fake = two_policies();
+    fake.lock().unwrap().forbidden.push(SALT);
+    controller(&fake, external()).reconcile().await.unwrap();
+    assert_eq!(fake.lock().unwrap().entries(), BOTH);
+}
+
 /// Where nobody was ever trusted, nothing is registered.
 #[tokio::test]
 async fn nothing_is_registered_that_nobody_trusts() {
@@ -256,4 +288,29 @@ async fn a_foreign_bundle_in_the_secret_is_written_over() {
         secret()["data"]["ca.crt"].clone();
     controller.reconcile().await.unwrap();
     assert_eq!(fake.lock().unwrap().objects[SECRET]["data"], before["data"]);
+}
+
+/// Who would answer is being deleted: nobody is asked any more, and nothing is put back.
+#[tokio::test]
+async fn the_registration_goes_with_the_namespace() {
+    for (what, gone) in [("being deleted", false), ("gone", true)] {
+        let fake = two_policies();
+        let controller = controller(&fake, external());
+        controller.reconcile().await.unwrap();
+        let registered = |fake: &Fake| [MUTATING, VALIDATING].map(|path| fake.objects.contains_key(path));
+        assert_eq!(registered(&fake.lock().unwrap()), [true; 2]);
+        match gone {
+            false => {
+                fake.lock().unwrap().objects.insert(HOME.to_owned(), home("2026-01-24T10:30:00Z".into()))
+            }
+            true => fake.lock().unwrap().objects.remove(HOME),
+        };
+        for _ in 0..2 {
+            controller.reconcile().await.unwrap();
+            assert_eq!(registered(&fake.lock().unwrap()), [false; 2], "{what}");
+        }
+        fake.lock().unwrap().objects.insert(HOME.to_owned(), home(Value::Null));
+        controller.reconcile().await.unwrap();
+        assert_eq!(registered(&fake.lock().unwrap()), [true; 2]);
+    }
 }

@@ -77,6 +77,7 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     }
     draft.writer = Some(if copies { Writer::Controller } else { Writer::Free }).filter(|_| !bound);
     draft.record_writer(request);
+    draft.tell_mistakes(request);
     draft.finish(request)
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
-    annotation::{PHASE, SETTLED, SNOOZE, SNOOZE_UNTIL},
+    annotation::{FREEZE, PHASE, SETTLED, SNOOZE, SNOOZE_UNTIL},
     approval::ApprovalMode,
     identity::UserHash,
     mode::Mode,
@@ -12,7 +12,7 @@ use kausality_api::{
 
 use super::Draft;
 use crate::{
-    actor::{self, Actor},
+    actor::{self, Actor, deletes_for_others},
     annotations::{self, Wanted, Writer, pairs},
     answer,
     cause::Cause,
@@ -24,7 +24,7 @@ use crate::{
     exceptions::{Asked, Behind, Known, Ruled},
     explain::Rule,
     facts::{self, Facts, InputChange, Parent},
-    gate::{Passage, Resolution},
+    gate::{self, Passage, Resolution},
     mode,
     patch::Patch,
     phase, reconciler, relation,
@@ -54,6 +54,8 @@ impl Draft {
         let class = self.decision.class;
         let what = match class {
             Class::Release => "an object is taken from the owner that controls it",
+            Class::Adopt => "an object gets an owner that controls it, as if it were created below that",
+            Class::Relabel => "a label changes by which a policy selects objects",
             _ => "a change of intent",
         };
         self.saw(Rule::Class, format!("{class}: {what}"));
@@ -122,6 +124,9 @@ impl Draft {
             }
             Parent::Found { summary, resource } => Some((*summary, *resource)),
         };
+        if self.deletes_freeze(request, &child) {
+            return;
+        }
         if let Some((summary, resource)) = judged {
             match own {
                 Some(why) => {
@@ -155,7 +160,7 @@ impl Draft {
             (Class::Release, Some(stored), Some(sent)) if request.sub_resource == "status" => {
                 self.note_status(request, stored, sent, user, facts);
             }
-            (Class::Release, Some(stored), Some(sent)) => {
+            (Class::Release | Class::Adopt | Class::Relabel, Some(stored), Some(sent)) => {
                 let writer = self.writer(&child, user, facts);
                 self.writer = Some(writer);
                 self.keep(&child, stored, sent, writer);
@@ -167,6 +172,22 @@ impl Draft {
         }
     }
 
+    /// Denies to delete an object that is frozen, and so to lift the freeze on what is below it. Who deletes it for
+    /// somebody that deleted its owner or its namespace goes on.
+    fn deletes_freeze(&mut self, request: &Request<'_>, child: &Child<'_>) -> bool {
+        let is_asked =
+            self.decision.class == Class::Delete && !child.deleting && !deletes_for_others(request);
+        let frozen = is_asked.then(|| gate::frozen(child.stored(FREEZE))).flatten();
+        let Some((reason, faults)) = frozen else { return false };
+        faults.into_iter().for_each(|fault| self.warn(fault));
+        self.saw(Rule::Freeze, format!("the object itself is frozen {reason}"));
+        self.decision.explanation.decides_alone(Rule::Freeze);
+        self.decision.resolution = Resolution::Frozen;
+        let message = answer::frozen_itself(&child.id, &reason);
+        self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
+        true
+    }
+
     pub(super) fn identify(
         &mut self,
         request: &Request<'_>,
@@ -174,7 +195,7 @@ impl Draft {
         parent: Option<&Summary>,
         child: &Child<'_>,
     ) {
-        let creates = self.decision.class == Class::Create;
+        let creates = matches!(self.decision.class, Class::Create | Class::Adopt);
         let identified = actor::identify(request, user, parent, &child.updaters(), creates);
         self.decision.actor = Some(identified.actor);
         self.decision.explanation.saw_by(Rule::Actor, identified.actor.as_str(), identified.evidence);
@@ -212,7 +233,7 @@ impl Draft {
         self.stop_if_enforced(Denial::internal(message));
     }
 
-    /// A `scale` of an object that cannot be read: nothing is known but the namespace's and the default mode.
+    /// A `scale` or an eviction of an object that cannot be read: nothing is known but the namespace's and the default mode.
     fn unreadable_scaled(&mut self, request: &Request<'_>, why: &str, facts: &Facts<'_>) {
         let Some(child) = Child::of(request) else { return };
         let labels = child.labels(request);
@@ -220,6 +241,16 @@ impl Draft {
         self.decision.mode = Some(chosen.mode);
         chosen.faults.into_iter().for_each(|fault| self.warn(fault));
         self.unreadable(&child, why);
+    }
+
+    /// An eviction of a Pod that could not be read.
+    pub(super) fn evict(&mut self, request: &Request<'_>, facts: &Facts<'_>) {
+        self.saw(Rule::Class, "evict: a Pod is deleted");
+        let why = match &facts.scaled {
+            Some(Err(why)) => why.as_str(),
+            _ => "it was not looked up",
+        };
+        self.unreadable_scaled(request, why, facts);
     }
 
     /// Denies in enforce mode; log mode blocks nothing that nobody forbade.

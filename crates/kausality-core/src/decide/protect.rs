@@ -130,6 +130,19 @@ impl Draft {
         self.keep(&child, stored, sent, writer);
     }
 
+    /// A binding brings no annotations of ours to its Pod: nobody would have looked at them.
+    pub(super) fn bind(&mut self, sent: &Object<'_>) {
+        self.saw(Rule::Class, "a Pod is bound to a node: never gated");
+        self.decided_by(Rule::Class);
+        let mut patch = Patch::between(sent, &Default::default());
+        let strays = sent.metadata.annotations.strays();
+        patch.annotations.extend(strays.map(|key| (key.to_owned(), None)));
+        if !patch.is_empty() {
+            self.saw(Rule::Annotations, "those of Kausality are left out");
+        }
+        self.decision.patch = patch;
+    }
+
     /// Leaves the annotations of an object whose intent is unchanged as they are, but for what people edit.
     pub(super) fn keep(&mut self, child: &Child<'_>, stored: &Object<'_>, sent: &Object<'_>, writer: Writer) {
         let (before, after) = (&stored.metadata.annotations, &sent.metadata.annotations);

@@ -360,11 +360,15 @@ fn namespace(
 /// A field that changes can be of, or why none can.
 fn field(text: &str) -> Result<Path, String> {
     let field = kausality_fields::parse_path(text)?;
-    let owners = ["metadata", "ownerReferences"].map(|name| Step::Field(name.to_owned()));
+    let of_metadata = |part: &str| -> Path {
+        ["metadata", part].map(|name| Step::Field(name.to_owned())).into_iter().collect()
+    };
     let counts = match field.steps().first() {
         Some(Step::Field(first)) => match first.as_str() {
             "apiVersion" | "kind" | "status" => false,
-            "metadata" => field.may_touch(&owners.into_iter().collect()),
+            "metadata" => {
+                ["labels", "ownerReferences"].iter().any(|part| field.may_touch(&of_metadata(part)))
+            }
             _ => true,
         },
         _ => true,
@@ -372,7 +376,7 @@ fn field(text: &str) -> Result<Path, String> {
     match counts {
         true => Ok(field),
         false => {
-            Err("is no part of the intent: of metadata, only ownerReferences are judged, of status nothing"
+            Err("is no part of the intent: of metadata, only labels and ownerReferences are judged, of status nothing"
                 .to_owned())
         }
     }

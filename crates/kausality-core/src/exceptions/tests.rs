@@ -56,7 +56,11 @@ fn faults_name_their_place() {
         ("", json!({"match": {"fields": ["spec.x[*].y"]}}), "spec.rules[0].match.fields[0]: \"*\""),
         ("", json!({"match": {"fields": [".spec"]}}), "spec.rules[0].match.fields[0]: a dot at character 1"),
         ("", json!({"match": {"fields": ["status.x"]}}), "spec.rules[0].match.fields[0]: is no part"),
-        ("", json!({"match": {"fields": ["metadata.labels"]}}), "spec.rules[0].match.fields[0]: is no part"),
+        (
+            "",
+            json!({"match": {"fields": ["metadata.annotations"]}}),
+            "spec.rules[0].match.fields[0]: is no part",
+        ),
         ("", json!({"match": {"regexp": "a("}}), "spec.rules[0].match.regexp: illegal regex: unclosed group"),
         (
             "",

@@ -150,6 +150,11 @@ impl<'a> Annotations<'a> {
         self.ours.iter().map(|(key, value)| (&**key, &**value))
     }
 
+    /// The names with our prefix that are neither this object's facts nor people's.
+    pub(crate) fn strays(&self) -> impl Iterator<Item = &str> {
+        self.strays.keys().map(|key| &**key)
+    }
+
     /// The annotations that are not ours, unread.
     pub(crate) fn others(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.others.iter().map(|(key, value)| (&**key, *value))
@@ -171,12 +176,7 @@ impl<'a> Annotations<'a> {
     /// Whether the annotations that are not ours are the same in both.
     #[must_use]
     pub fn same_others(&self, other: &Annotations<'_>) -> bool {
-        self.strays == other.strays
-            && self.others.len() == other.others.len()
-            && self.others.iter().all(|(key, value)| {
-                (other.others.iter())
-                    .any(|(other_key, other_value)| **key == **other_key && value.get() == other_value.get())
-            })
+        self.strays == other.strays && same_pairs(&self.others, &other.others)
     }
 
     /// Sets one of our annotations, for shells that keep them beside the object.
@@ -188,6 +188,19 @@ impl<'a> Annotations<'a> {
     pub fn remove(&mut self, key: &str) {
         self.ours.remove(key);
     }
+}
+
+/// Whether both hold the same pairs. An API server sorts them, so that order tells at once; anybody else need not.
+fn same_pairs(left: &[(Text<'_>, &RawValue)], right: &[(Text<'_>, &RawValue)]) -> bool {
+    fn texts<'t>(pairs: &'t [(Text<'_>, &'t RawValue)]) -> impl Iterator<Item = (&'t str, &'t str)> {
+        pairs.iter().map(|(key, value)| (&**key, value.get()))
+    }
+    let sorted = |pairs| {
+        let mut pairs: Vec<(&str, &str)> = texts(pairs).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    left.len() == right.len() && (texts(left).eq(texts(right)) || sorted(left) == sorted(right))
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {

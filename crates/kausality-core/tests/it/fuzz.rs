@@ -14,6 +14,7 @@
 mod annotations;
 mod corpus;
 mod dice;
+mod dimensions;
 mod growth;
 mod json;
 mod mutation;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::review::Attributes;
 use crate::kinds::Definition;
 use crate::status::Cause;
+use crate::validate::names;
 
 /// The most conditions that a webhook may have.
 const MAX: usize = 64;
@@ -105,60 +106,33 @@ impl Facts for Review<'_> {
     }
 }
 
-const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-/// Whether a name is one, with or without a domain before it.
-fn is_qualified(name: &str) -> bool {
-    let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
-    let plain = |letter: char| letter.is_ascii_alphanumeric();
-    let is_name = name.len() <= 63
-        && name.starts_with(plain)
-        && name.ends_with(plain)
-        && name.chars().all(|letter| plain(letter) || "-_.".contains(letter));
-    let is_domain = |domain: &str| {
-        domain.split('.').all(|part| {
-            part.starts_with(plain)
-                && part.ends_with(plain)
-                && part.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
-        })
-    };
-    is_name && domain.is_none_or(is_domain)
-}
-
-/// What is wrong with the conditions in a configuration.
-pub(crate) fn faults(configuration: &Value) -> Vec<Cause> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+/// What is wrong with the conditions of a webhook.
+pub(crate) fn faults(conditions: &Value, at: &str) -> Vec<Cause> {
+    let conditions = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut causes = Vec::new();
-    for (nth, webhook) in list(&configuration["webhooks"]).iter().enumerate() {
-        let conditions = list(&webhook["matchConditions"]);
-        let at = format!("webhooks[{nth}].matchConditions");
-        if conditions.len() > MAX {
-            causes.push(Cause {
-                reason: "FieldValueTooMany",
-                message: format!("Too many: {}: must have at most {MAX} items", conditions.len()),
-                field: at.clone(),
-            });
+    if conditions.len() > MAX {
+        causes.push(Cause::too_many(at, conditions.len(), MAX));
+    }
+    let mut known: Vec<&str> = Vec::new();
+    for (nth, condition) in conditions.iter().enumerate() {
+        let text = |key: &str| condition[key].as_str().unwrap_or_default();
+        let (name, source) = (text("name"), text("expression").trim());
+        if source.is_empty() {
+            causes.push(Cause::required(format!("{at}[{nth}].expression"), ""));
+        } else if let Err(error) = compiled(source) {
+            causes.push(Cause::invalid(format!("{at}[{nth}].expression"), &json!(source), &error));
         }
-        let mut names: Vec<&str> = Vec::new();
-        for (nth, condition) in conditions.iter().enumerate() {
-            let text = |key: &str| condition[key].as_str().unwrap_or_default();
-            let (name, source) = (text("name"), text("expression"));
-            if source.trim().is_empty() {
-                causes.push(Cause::required(format!("{at}[{nth}].expression"), ""));
-            } else if let Err(error) = compiled(source) {
-                causes.push(Cause::invalid(format!("{at}[{nth}].expression"), &json!(source), &error));
-            }
-            if name.is_empty() {
-                causes.push(Cause::required(format!("{at}[{nth}].name"), ""));
-            } else if !is_qualified(name) {
-                causes.push(Cause::invalid(format!("{at}[{nth}].name"), &json!(name), NAME));
-            } else if names.contains(&name) {
-                causes.push(Cause::duplicate(format!("{at}[{nth}].name"), &json!(name)));
-            }
-            names.push(name);
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{at}[{nth}].name"), ""));
+            continue;
         }
+        if !names::is_qualified(name) {
+            causes.push(Cause::invalid(format!("{at}[{nth}].name"), &json!(name), names::QUALIFIED));
+        }
+        if known.contains(&name) {
+            causes.push(Cause::duplicate(format!("{at}[{nth}].name"), &json!(name)));
+        }
+        known.push(name);
     }
     causes
 }
@@ -172,7 +146,7 @@ mod tests {
     #[test]
     fn what_cannot_be_a_condition_is_refused() {
         let check = |conditions: Value, expected: &[&str]| {
-            let causes = faults(&json!({"webhooks": [{"matchConditions": conditions}]}));
+            let causes = faults(&conditions, "webhooks[0].matchConditions");
             let fields: Vec<_> = causes.iter().map(|it| it.field.as_str()).collect();
             assert_eq!(fields, expected, "{causes:?}");
         };
@@ -184,10 +158,12 @@ mod tests {
         check(json!([{"name": "a.b/c_d", "expression": "true"}]), &[]);
         let twice = json!({"name": "a", "expression": "true"});
         check(json!([twice, twice]), &["webhooks[0].matchConditions[1].name"]);
-        check(
-            json!(vec![json!({"name": "a", "expression": "1"}); 1]),
-            &["webhooks[0].matchConditions[0].expression"],
-        );
+        check(json!([{"name": "a", "expression": "1"}]), &["webhooks[0].matchConditions[0].expression"]);
+        let many = |count: usize| -> Value {
+            (0..count).map(|nth| json!({"name": format!("c{nth}"), "expression": "true"})).collect()
+        };
+        check(many(64), &[]);
+        check(many(65), &["webhooks[0].matchConditions"]);
     }
 
     struct Known([(&'static str, Object); 3]);
@@ -242,6 +218,20 @@ mod tests {
             let facts = [("object", new), ("oldObject", old), ("request", request)];
             let known = Known(facts.map(|(name, value)| (name, Object::of(&value))));
             assert_eq!(expression.holds(&known), Ok(expected));
+        }
+        // Nor does it ask about what nodes need. Not every user has groups.
+        let source = manifest.pointer("/webhooks/0/matchConditions/1/expression").and_then(Value::as_str);
+        let expression = compiled(source.unwrap()).unwrap();
+        for (user, expected) in [
+            (json!({"username": "system:node:n1", "groups": ["system:nodes"]}), false),
+            (json!({"username": "system:apiserver", "groups": ["system:masters"]}), false),
+            (json!({"username": "alice", "groups": ["people"]}), true),
+            (json!({"username": "alice"}), true),
+        ] {
+            let facts =
+                [("object", Value::Null), ("oldObject", Value::Null), ("request", json!({"userInfo": user}))];
+            let known = Known(facts.map(|(name, value)| (name, Object::of(&value))));
+            assert_eq!(expression.holds(&known), Ok(expected), "{user}");
         }
     }
 }

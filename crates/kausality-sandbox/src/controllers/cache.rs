@@ -63,6 +63,15 @@ impl Cache {
         }
     }
 
+    /// Forgets a resource that is not served any more, and what is known of its objects.
+    pub fn forget(&mut self, resource: &Resource) {
+        let objects: Vec<_> = self.list(resource).cloned().collect();
+        for object in objects {
+            self.remove(resource, &object);
+        }
+        self.objects.remove(resource);
+    }
+
     /// The resources it knows.
     pub fn resources(&self) -> impl Iterator<Item = &Resource> {
         self.objects.keys()

@@ -3,7 +3,10 @@
 //! A cache that does not show an owner may just be behind, so nothing is deleted before a live read has confirmed that
 //! the owner is gone.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
@@ -18,12 +21,16 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 /// When to look again at an object whose owner is of a kind that nobody serves, in milliseconds.
 const UNKNOWN_KIND: u64 = 30_000;
+/// How many owners that are gone it remembers, as that of Kubernetes does.
+const ABSENT: usize = 500;
 
 /// The garbage collector.
 #[derive(Debug, Default)]
 pub struct GarbageCollector {
     /// What was read live for a key that is to be synced again at once.
     seen: BTreeMap<Key, BTreeMap<Key, Option<Arc<Value>>>>,
+    /// The uids of owners whose deletion was seen, the latest last: those of a kind that went with them cannot be read.
+    absent: VecDeque<String>,
 }
 
 impl Controller for GarbageCollector {
@@ -52,8 +59,15 @@ impl Controller for GarbageCollector {
         }
         let gone = after.is_none();
         if gone || after.is_some_and(|after| waits(after) && before.is_none_or(|before| !waits(before))) {
-            let dependents = cache.dependents(object::uid(change.object()));
-            keys.extend(dependents.map(|(resource, it)| resource.key_of(it)));
+            let uid = object::uid(change.object());
+            let others = keys.len();
+            keys.extend(cache.dependents(uid).map(|(resource, it)| resource.key_of(it)));
+            if gone && keys.len() > others {
+                self.absent.push_back(uid.to_owned());
+                if self.absent.len() > ABSENT {
+                    self.absent.pop_front();
+                }
+            }
         }
         keys
     }
@@ -64,7 +78,7 @@ impl Controller for GarbageCollector {
         if object::deleting(item) {
             return Outcome::writes(release(cache, &key.resource, item));
         }
-        let Owners { solid, dangling, waiting, reads, unknown } = Owners::of(cache, key, item, &seen);
+        let Owners { solid, dangling, waiting, reads, unknown } = self.owners(cache, key, item, &seen);
         if !reads.is_empty() {
             return Outcome { reads, ..Outcome::default() };
         }
@@ -131,14 +145,24 @@ struct Owners {
     unknown: bool,
 }
 
-impl Owners {
-    fn of(cache: &Cache, key: &Key, item: &Value, seen: &BTreeMap<Key, Option<Arc<Value>>>) -> Self {
-        let mut owners = Self::default();
+impl GarbageCollector {
+    fn owners(
+        &self,
+        cache: &Cache,
+        key: &Key,
+        item: &Value,
+        seen: &BTreeMap<Key, Option<Arc<Value>>>,
+    ) -> Owners {
+        let mut owners = Owners::default();
         for owner in object::owners(item) {
             let resource = cache.resource_of(owner.api_version(), owner.kind());
             // Nothing in a namespace can own what is in none: such a reference cannot be judged either.
             let Some(resource) = resource.filter(|it| !it.namespaced || key.resource.namespaced) else {
-                owners.unknown = true;
+                if self.absent.iter().any(|uid| uid == owner.uid()) {
+                    owners.dangling.push(owner.uid().to_owned());
+                } else {
+                    owners.unknown = true;
+                }
                 continue;
             };
             let place = resource.key(&key.namespace, owner.name());

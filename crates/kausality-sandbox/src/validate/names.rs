@@ -23,6 +23,9 @@ pub(crate) const QUALIFIED: &str = "name part must consist of alphanumeric chara
     with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
+/// The most that the annotations of an object may be, keys and values together, in bytes.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
 /// Faults of the metadata of an object that is created.
 pub(super) fn of(definition: &Definition, object: &Value) -> Vec<Cause> {
     let mut causes = name(definition, object);
@@ -58,22 +61,14 @@ fn fault(definition: &Definition, name: &str) -> Option<String> {
         let wrong = name == "." || name == ".." || name.contains(['/', '%']);
         return wrong.then(|| "may not contain '/' or '%'".to_owned());
     }
-    if !definition.is_custom() && ["Namespace", "Service"].contains(&definition.kind.as_str()) {
-        if name.len() > 63 {
-            return Some("must be no more than 63 bytes".to_owned());
-        }
+    let fault = match definition.kind.as_str() {
         // Services are names of hosts, and those of old began with a letter.
-        if definition.kind == "Service"
-            && (name.starts_with(|first: char| first.is_ascii_digit()) || !is_label(name))
-        {
-            return Some(HOST.to_owned());
-        }
-        return (!is_label(name)).then(|| LABEL.to_owned());
-    }
-    if name.len() > 253 {
-        return Some("must be no more than 253 bytes".to_owned());
-    }
-    (!is_subdomain(name)).then(|| SUBDOMAIN.to_owned())
+        "Service" if !definition.is_custom() => host_fault(name),
+        "Namespace" if !definition.is_custom() && name.len() > 63 => Some("must be no more than 63 bytes"),
+        "Namespace" if !definition.is_custom() => (!is_label(name)).then_some(LABEL),
+        _ => subdomain_fault(name),
+    };
+    fault.map(str::to_owned)
 }
 
 /// Faults of labels, annotations and finalizers.
@@ -85,12 +80,21 @@ pub(super) fn metadata(object: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid("metadata.annotations", &json!(key), QUALIFIED));
         }
     }
+    if annotations_size(&metadata["annotations"]) > MAX_ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS));
+    }
     for finalizer in metadata::finalizers(object) {
         if !is_qualified(&finalizer) {
             causes.push(Cause::invalid("metadata.finalizers", &json!(finalizer), QUALIFIED));
         }
     }
     causes
+}
+
+/// The bytes of keys and values of annotations.
+fn annotations_size(annotations: &Value) -> usize {
+    let annotations = annotations.as_object().into_iter().flatten();
+    annotations.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
 /// Faults of labels.
@@ -117,6 +121,23 @@ pub(super) fn finalizers(object: &Value) -> Vec<Cause> {
     unknown
         .map(|(nth, name)| Cause::invalid(format!("metadata.finalizers[{nth}]"), &json!(name), why))
         .collect()
+}
+
+/// What is wrong with a name that is to be a DNS subdomain.
+pub(super) fn subdomain_fault(name: &str) -> Option<&'static str> {
+    if name.len() > 253 {
+        return Some("must be no more than 253 bytes");
+    }
+    (!is_subdomain(name)).then_some(SUBDOMAIN)
+}
+
+/// What is wrong with a name that is to be one of a host: a label that begins with a letter.
+pub(super) fn host_fault(name: &str) -> Option<&'static str> {
+    if name.len() > 63 {
+        return Some("must be no more than 63 bytes");
+    }
+    let host = is_label(name) && !name.starts_with(|first: char| first.is_ascii_digit());
+    (!host).then_some(HOST)
 }
 
 fn is_subdomain(name: &str) -> bool {

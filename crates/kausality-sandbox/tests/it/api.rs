@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use hyper::body::Bytes;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kausality_sandbox::controllers::Time;
@@ -281,4 +284,66 @@ async fn what_another_server_would_serve_is_unavailable() {
     assert_eq!(group["versions"], json!([{"version": "v1", "freshness": "Stale"}]));
     assert_eq!(send("DELETE", &format!("{services}/v1.strict.example.com"), plain, Value::Null).await.0, 200);
     assert_eq!(send("GET", things, plain, Value::Null).await.0, 404);
+}
+
+/// Issue 19: annotations of more than 256 KiB were taken.
+#[tokio::test]
+async fn annotations_are_limited_however_they_are_written() {
+    let (_sandbox, maps) = sandbox();
+    let long = |value: usize| {
+        let mut long = map("long", "1");
+        long.metadata.annotations = Some([("a".to_owned(), "x".repeat(value))].into());
+        long
+    };
+    let told = |error: kube::Error| match error {
+        kube::Error::Api(status) => (status.code, status.message.clone()),
+        other => panic!("{other}"),
+    };
+    let (most, more, name) = (long((256 << 10) - 1), long(256 << 10), "long");
+    let refused =
+        r#"ConfigMap "long" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes"#;
+    let refused = (422, refused.to_owned());
+    let (create, patched) = (PostParams::default(), PatchParams::default());
+    let applied = PatchParams::apply("me").force();
+    let apply = |object: &ConfigMap| Patch::Apply(object.clone());
+    assert_eq!(told(maps.create(&create, &more).await.unwrap_err()), refused);
+    assert_eq!(told(maps.patch(name, &applied, &apply(&more)).await.unwrap_err()), refused);
+    maps.create(&create, &most).await.unwrap();
+    let patch = json!({"metadata": {"annotations": {"b": ""}}});
+    assert_eq!(told(maps.replace(name, &create, &more).await.unwrap_err()), refused);
+    assert_eq!(told(maps.patch(name, &applied, &apply(&more)).await.unwrap_err()), refused);
+    assert_eq!(told(maps.patch(name, &patched, &Patch::Merge(&patch)).await.unwrap_err()), refused);
+    assert_eq!(told(maps.patch(name, &patched, &Patch::Strategic(&patch)).await.unwrap_err()), refused);
+    maps.patch(name, &applied, &apply(&most)).await.unwrap();
+}
+
+/// Issue 19: answers to HEAD had a body.
+#[tokio::test]
+async fn an_answer_to_head_has_no_body() {
+    let sandbox = Sandbox::default();
+    let ask = async |method: Method, path: &str| {
+        let request = Request::builder().method(method).uri(path).extension(User::admin("alice"));
+        let answer = sandbox.handle(request.body(Bytes::new()).unwrap()).await;
+        let (parts, body) = answer.into_parts();
+        (
+            parts.status.as_u16(),
+            parts.headers["content-type"].clone(),
+            body.collect().await.unwrap().to_bytes(),
+        )
+    };
+    let definition = json!({"metadata": {"name": "beds.garden.io"}, "spec": {"group": "garden.io", "scope": "Cluster",
+        "names": {"plural": "beds", "kind": "Bed"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let request = Request::post(definitions).extension(User::admin("alice"));
+    let answer = sandbox.handle(request.body(definition.to_string().into()).unwrap()).await;
+    assert_eq!(answer.status(), 201);
+    for path in ["/healthz", "/apis/garden.io/v1/beds", "/apis/garden.io/v1/beds/nope", "/nope", "/apis"] {
+        let (get, head) = (ask(Method::GET, path).await, ask(Method::HEAD, path).await);
+        assert_eq!((head.0, &head.1), (get.0, &get.1), "{path}");
+        assert!(!get.2.is_empty() && head.2.is_empty(), "{path}: {head:?}");
+    }
+    // As on a real API server.
+    let (code, _, body) = ask(Method::HEAD, "/api/v1/namespaces").await;
+    assert_eq!((code, body.len()), (405, 0));
 }

@@ -284,3 +284,53 @@ async fn a_failed_read_of_an_owner_deletes_nothing() {
         }
     }
 }
+
+/// A definition of a kind whose objects own others.
+fn bed_definition() -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "beds.garden.io"}, "spec": {"group": "garden.io", "scope": "Namespaced",
+        "names": {"plural": "beds", "kind": "Bed"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})
+}
+
+/// Issue 19: the namespace controller asked for the objects of kinds that were gone, and took the answer for a failure.
+#[tokio::test]
+async fn namespaces_go_after_a_definition_has_gone() {
+    let stage = Stage::new();
+    let client = stage.sandbox.client(&User::admin("alice"));
+    let all = |group: &str, kind: &str| -> Api<DynamicObject> {
+        Api::all_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind)))
+    };
+    let definitions = all("apiextensions.k8s.io", "CustomResourceDefinition");
+    let namespaces = all("", "Namespace");
+    // Once while its objects are there, and once more after it came back.
+    for round in 0..2 {
+        let definition = serde_json::from_value(bed_definition()).unwrap();
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        let bed = json!({"apiVersion": "garden.io/v1", "kind": "Bed", "metadata": {"name": "bed"}});
+        stage.create("garden.io", bed).await;
+        let uid = stage.api("garden.io", "Bed").get("bed").await.unwrap().metadata.uid.unwrap();
+        // The last is of an owner that never was: once it is gone, the garbage collector knows beds.
+        for (name, uid) in [("owned", uid.as_str()), ("probe", "of-none")] {
+            let owner = json!([{"apiVersion": "garden.io/v1", "kind": "Bed", "name": "bed", "uid": uid}]);
+            let metadata = json!({"name": name, "ownerReferences": owner});
+            stage.create("", json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).await;
+        }
+        stage.until("one that nobody owns", async |stage| stage.list("", "Secret").await.len() == 1).await;
+
+        definitions.delete("beds.garden.io", &DeleteParams::default()).await.unwrap();
+        let name = format!("n{round}");
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+        stage
+            .until("the namespace is gone", async |_| namespaces.get_opt(&name).await.unwrap().is_none())
+            .await;
+        stage
+            .until("what the custom resource owned is gone", async |stage| {
+                stage.list("", "Secret").await.is_empty()
+            })
+            .await;
+    }
+}

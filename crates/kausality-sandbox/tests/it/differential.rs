@@ -5,7 +5,7 @@
 //! that only Go's libraries find, or written by a part that the sandbox does not have.
 //!
 //! `found.jsonl` has what random programs have found, and `bad-input.jsonl` what is refused: of refusals the code, the reason
-//! and the faults that the sandbox tells must be the same.
+//! and the faults that the sandbox tells must be the same. `webhooks.jsonl` has configurations of webhooks.
 //!
 //! Random programs follow from seeds. `KAUSALITY_DIFFERENTIAL_SEEDS` says how many are run,
 //! `KAUSALITY_DIFFERENTIAL_SEED` runs that one alone.
@@ -41,6 +41,9 @@ const FOUND: &str = include_str!("differential/found.jsonl");
 /// Bad input: malformed manifests, unknown kinds, invalid patches. Each is refused with the same code and reason.
 const BAD_INPUT: &str = include_str!("differential/bad-input.jsonl");
 
+/// Configurations of webhooks, most of them refused.
+const WEBHOOKS: &str = include_str!("differential/webhooks.jsonl");
+
 /// Random programs, if nobody wants more.
 const SEEDS: u64 = 300;
 
@@ -56,7 +59,7 @@ async fn the_sandbox_answers_as_a_real_api_server_does() {
     define(&sides).await;
     let mut different = Vec::new();
     let mut count = 0;
-    for program in [PROGRAM, FOUND, BAD_INPUT] {
+    for program in [PROGRAM, FOUND, BAD_INPUT, WEBHOOKS] {
         for line in program.lines() {
             let request: Value = serde_json::from_str(line).unwrap();
             let (real, ours) = (send(&sides.real, &request).await, send(&sides.ours, &request).await);

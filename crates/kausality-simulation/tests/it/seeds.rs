@@ -1,4 +1,4 @@
-//! Plays seeds: 200 of them and the witnesses, or as many as `KAUSALITY_SEEDS` says (`make soak` plays thousands), or the
+//! Plays seeds: 100 of them and the witnesses, or as many as `KAUSALITY_SEEDS` says (`make soak` plays thousands), or the
 //! one that `KAUSALITY_SEED` names, with all that happens in it.
 #![allow(clippy::print_stdout, reason = "so many seeds show how far they have got")]
 
@@ -13,7 +13,7 @@ use std::{
 use kausality_simulation::{Outcome, simulate};
 
 /// So many are enough to notice most of what goes wrong.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 100;
 
 /// Seeds that show what the first [`SEEDS`] do not: a stale mark that is trusted (`cargo xtask plant`). A run that starts at 0
 /// prints the first seed for each event.

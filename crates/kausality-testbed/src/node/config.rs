@@ -1,5 +1,7 @@
 //! The configuration of containerd, kubelet and kube-proxy.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
@@ -15,6 +17,9 @@ pub(super) const CONTAINERD: &str = "containerd.toml";
 pub(super) const KUBELET: &str = "kubelet.json";
 pub(super) const PROXY: &str = "kube-proxy.json";
 
+/// The folder of the Pods that the kubelet runs on its own.
+pub(super) const STATIC_PODS: &str = "static-pods";
+
 /// The folder with the configuration of the Pods' network, and the file in it.
 const CNI: &str = "cni";
 const BRIDGE: &str = "cni/10-bridge.conflist";
@@ -29,12 +34,14 @@ const PODS: &str = "10.88.0.0/24";
 
 /// Writes all of it.
 pub(super) fn write(folder: &Folder, programs: &NodePrograms, cgroup: &Cgroup) -> Result<()> {
-    let cni = folder.file(CNI);
-    std::fs::create_dir(&cni).with_context(|| format!("creating {}", cni.display()))?;
+    let (cni, pods) = (folder.file(CNI), folder.file(STATIC_PODS));
+    for folder in [&cni, &pods] {
+        std::fs::create_dir(folder).with_context(|| format!("creating {}", folder.display()))?;
+    }
     let containerd = containerd(&programs.cni().display().to_string(), &cni.display().to_string());
     folder.write(CONTAINERD, containerd)?;
     folder.write(BRIDGE, bridge().to_string())?;
-    folder.write(KUBELET, kubelet(&cgroup.path()).to_string())?;
+    folder.write(KUBELET, kubelet(&cgroup.path(), &pods).to_string())?;
     let kubeconfig = folder.file(file::PROXY_KUBECONFIG).display().to_string();
     folder.write(PROXY, proxy(&kubeconfig).to_string())?;
     Ok(())
@@ -85,7 +92,7 @@ fn bridge() -> Value {
     })
 }
 
-fn kubelet(cgroup: &str) -> Value {
+fn kubelet(cgroup: &str, pods: &Path) -> Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -105,6 +112,9 @@ fn kubelet(cgroup: &str) -> Value {
         "healthzBindAddress": "127.0.0.1",
         "registerNode": true,
         "resolvConf": "",
+        "staticPodPath": pods,
+        // A manifest is noticed when it is written; this is for what was missed.
+        "fileCheckFrequency": "1s",
     })
 }
 

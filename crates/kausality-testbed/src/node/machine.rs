@@ -119,6 +119,11 @@ impl Machine {
             .to_vec()
     }
 
+    /// The first process, as this machine knows it.
+    pub(super) fn id(&self) -> u32 {
+        self.pid
+    }
+
     /// A file of the machine, as seen from outside.
     pub(super) fn file(&self, path: &str) -> PathBuf {
         format!("/proc/{}/root{path}", self.pid).into()

@@ -13,7 +13,7 @@ use kausality_webhook::Bytes;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
@@ -33,6 +33,8 @@ pub(crate) const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 pub(crate) struct Client {
     address: SocketAddr,
     roots: RootCertStore,
+    /// What it shows of itself.
+    identity: Option<Arc<(String, String)>>,
 }
 
 pub(crate) struct Connection {
@@ -68,17 +70,34 @@ impl Client {
         for pem in roots {
             store.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
         }
-        Self { address, roots: store }
+        Self { address, roots: store, identity: None }
+    }
+
+    /// The same, with a certificate and its key, in PEM form.
+    pub(crate) fn with_certificate(&self, certificate: String, key: String) -> Self {
+        Self { identity: Some(Arc::new((certificate, key))), ..self.clone() }
+    }
+
+    /// A connection that says nothing.
+    pub(crate) async fn dial(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
     }
 
     /// Connects. An error means that no connection came about.
     pub(crate) async fn connect(&self, protocol: Protocol) -> std::io::Result<Connection> {
         // A configuration of its own remembers no session, so that each handshake shows the certificate.
-        let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
+            .with_root_certificates(self.roots.clone());
+        let mut config = match self.identity.as_deref() {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                config.with_client_auth_cert(vec![certificate], key).unwrap()
+            }
+        };
         config.alpn_protocols = match protocol {
             Protocol::Http1 => vec![b"http/1.1".to_vec()],
             Protocol::Http2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],

@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod bodies;
 mod client;
+mod clients;
+mod connections;
 mod log;
 mod requests;
 mod rotation;

@@ -3,12 +3,14 @@
 use std::{fs, path::Path};
 
 use kausality_webhook::Certificates;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
     client::{BOTH, PATIENCE, request},
-    stub::{eventually, review, start_with},
+    log,
+    stub::{eventually, fetch, review, start_with},
 };
 
 struct Pair {
@@ -18,8 +20,14 @@ struct Pair {
 
 impl Pair {
     fn make() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
+        Self::made(|_| {})
+    }
+
+    fn made(adjust: impl FnOnce(&mut CertificateParams)) -> Self {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        adjust(&mut params);
+        let key = KeyPair::generate().unwrap();
+        Self { certificate: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
     }
 
     /// As the kubelet does it: the files are never there by half.
@@ -92,4 +100,66 @@ async fn no_certificate_is_no_start() {
     fs::write(&paths.1, Pair::make().key).unwrap();
     let error = Certificates::from_files(&paths.0, &paths.1).unwrap_err();
     assert!(error.to_string().starts_with("the certificate and its key cannot be used"), "{error}");
+}
+
+/// Nobody can connect to ask, so probes without TLS tell, and so does the log: once, until something changes.
+#[tokio::test]
+async fn a_certificate_that_is_not_valid_is_not_ready_and_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = Pair::make();
+    for (bad, reason) in [
+        (
+            Pair::made(|params| params.not_after = date_time_ymd(2020, 1, 1)),
+            "expired at 2020-01-01T00:00:00Z",
+        ),
+        (Pair::made(|params| params.not_before = date_time_ymd(2999, 1, 1)), "not valid before 2999-01-01"),
+    ] {
+        bad.put(dir.path());
+        let paths = (dir.path().join("tls.crt"), dir.path().join("tls.key"));
+        let certificates = Certificates::from_files(&paths.0, &paths.1).unwrap();
+        let health = |config: &mut kausality_webhook::Config| {
+            config.health_address = Some(([127, 0, 0, 1], 0).into());
+        };
+        let server = start_with(certificates, &[&good.certificate], health).await;
+        let answer = fetch(server.health.unwrap(), "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains(reason), "{answer}");
+        assert!(answer.contains("tls.crt"), "it says where it is from: {answer}");
+        let logged = || {
+            let all = log::of_this_thread();
+            all.lines().filter(|line| line.contains(reason) && line.contains("ERROR")).count()
+        };
+        eventually("a line in the log", async || logged() > 0).await;
+        assert_eq!(logged(), 1, "{}", log::of_this_thread());
+
+        good.put(dir.path());
+        eventually("ready again", async || {
+            fetch(server.health.unwrap(), "/readyz").await.starts_with("HTTP/1.1 200")
+        })
+        .await;
+        assert_eq!(server.client.get("/readyz").await.text(), "ok\n");
+    }
+}
+
+/// Who registered the webhook under another name may know better, so it stays ready.
+#[tokio::test]
+async fn a_certificate_for_another_name_is_logged_and_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let pair = Pair::make();
+    pair.put(dir.path());
+    let certificates =
+        Certificates::from_files(dir.path().join("tls.crt"), dir.path().join("tls.key")).unwrap();
+    let name = |config: &mut kausality_webhook::Config| {
+        config.serving_names = vec!["kausality-webhook.kausality-system.svc".to_owned()];
+    };
+    let server = start_with(certificates, &[&pair.certificate], name).await;
+    let answer = server.client.get("/readyz").await;
+    assert_eq!(answer.status, 200);
+    let said = "is not for kausality-webhook.kausality-system.svc; issue one with that";
+    assert!(answer.text().starts_with("ok\nwarning: ") && answer.text().contains(said), "{}", answer.text());
+    let logged = || {
+        let all = log::of_this_thread();
+        all.lines().filter(|line| line.contains(said) && line.contains("ERROR")).count()
+    };
+    eventually("a line in the log", async || logged() > 0).await;
+    assert_eq!(logged(), 1, "{}", log::of_this_thread());
 }

@@ -15,6 +15,8 @@ use kausality_core::{
 };
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
     sync::{Semaphore, oneshot, watch},
     task::JoinHandle,
     time::timeout,
@@ -146,4 +148,14 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: 
         }
     };
     timeout(PATIENCE, all).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"));
+}
+
+/// What is served at an address without TLS, with its head.
+pub(crate) async fn fetch(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
 }

@@ -12,6 +12,7 @@ use crate::{
     figures::{Latencies, Report, Rounds, print_table},
     generator::Load,
     machine::{self, Seat},
+    passport::Passport,
     reviews::Recorded,
     wire::{Protocol, Wire},
 };
@@ -23,6 +24,8 @@ struct Contestant {
     /// Its process, if we started it.
     process: Option<Process>,
     protocol: Protocol,
+    /// What is shown to it.
+    passport: Option<Passport>,
     throughput: Rounds,
     /// Requests for each second that a processor worked for it.
     capacity: Rounds,
@@ -40,6 +43,7 @@ impl Contestant {
             url,
             process,
             protocol,
+            passport: None,
             throughput: Rounds::default(),
             capacity: Rounds::default(),
             busy: Rounds::default(),
@@ -51,12 +55,14 @@ impl Contestant {
 
     fn start(name: &str, role: Role, protocol: Protocol) -> Result<Self> {
         let mut process = Process::start(role, 0)?;
-        let url = process.hear()?["url"].as_str().context("a server without a URL")?.to_owned();
-        Ok(Self::at(name, url, Some(process), protocol))
+        let told = process.hear()?;
+        let url = told["url"].as_str().context("a server without a URL")?.to_owned();
+        let passport = Passport::read(&told["passport"])?;
+        Ok(Self { passport, ..Self::at(name, url, Some(process), protocol) })
     }
 
     async fn load(&mut self, reviews: &Arc<[Bytes]>) -> Result<Load> {
-        let wire = Arc::new(Wire::connect(&self.url, self.protocol).await?);
+        let wire = Arc::new(Wire::connect(&self.url, self.protocol, self.passport.as_ref()).await?);
         self.protocol = wire.protocol();
         Ok(Load { wire, reviews: reviews.clone() })
     }
@@ -123,6 +129,7 @@ fn compare(plan: &Plan, reviews: &Arc<[Bytes]>, protocol: Protocol, report: &mut
         Contestant::start("null", Role::Null, protocol)?,
         Contestant::start("ours", Role::Ours, protocol)?,
         Contestant::start("reader", Role::Reader, protocol)?,
+        Contestant::start("guarded", Role::Guarded, protocol)?,
     ];
     contestants.extend(plan.others.iter().map(|url| Contestant::at(url, url.clone(), None, protocol)));
     let (rate, calls) = machine::seated(Seat::Generator, || {
@@ -139,7 +146,9 @@ fn compare(plan: &Plan, reviews: &Arc<[Bytes]>, protocol: Protocol, report: &mut
     );
     let header = ["webhook", "requests/s", "per processor second", "busy %", "p50", "p99", "p99.9", "failed"];
     print_table(&title, &header, contestants.iter().map(Contestant::row).collect());
-    let [null, ours, reader, ..] = contestants.as_slice() else { anyhow::bail!("there must be three") };
+    let [null, ours, reader, guarded, ..] = contestants.as_slice() else {
+        anyhow::bail!("there must be four")
+    };
     let (asked, kept) =
         (requests(&calls, &["reads", "writes", "lists"]), requests(&calls, &["watches", "discovery"]));
     #[allow(clippy::cast_precision_loss, reason = "there are not that many")]
@@ -154,6 +163,13 @@ fn compare(plan: &Plan, reviews: &Arc<[Bytes]>, protocol: Protocol, report: &mut
     report.at_least(&format!("throughput over {over}, of the null webhook's"), throughput, 0.8, "x");
     let capacity = of(&ours.capacity, &null.capacity);
     report.at_least(&format!("the same for each second of a processor, {over}"), capacity, 0.8, "x");
+    // Both are ours, in the same rounds: whatever else the machine does meets both.
+    let certificates = of(&guarded.throughput, &ours.throughput);
+    let what = format!("throughput over {over} with client certificates, of that without");
+    report.at_least(&what, certificates, 0.95, "x");
+    let certificates = of(&guarded.capacity, &ours.capacity);
+    let what = format!("the same for each second of a processor, {over}, with client certificates");
+    report.at_least(&what, certificates, 0.95, "x");
     println!(
         "reader, which only finds out whether a review is JSON: {:.2} x the null webhook's throughput",
         of(&reader.throughput, &null.throughput)

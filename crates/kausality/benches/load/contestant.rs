@@ -14,7 +14,9 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use kausality_cluster::{Clock, Cluster, policies};
 use kausality_core::{Decision, Settings, cause::Cause, class::Class};
-use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
+use kausality_webhook::{
+    Admission, BadReview, Bytes, Certificates, Clients, Config, Metrics, Reply, Server, Subject,
+};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -23,6 +25,7 @@ use crate::{
     deployments,
     machine::{self, Seat},
     parents,
+    passport::{self, Passport},
     reviews::Recorded,
 };
 
@@ -35,6 +38,8 @@ pub(crate) enum Role {
     Reader,
     /// Kausality's webhook, on an API in memory.
     Ours,
+    /// The same, and it asks for client certificates.
+    Guarded,
     /// A cluster with many parents.
     Parents,
     /// Somebody who lists as many, and keeps nothing.
@@ -47,6 +52,7 @@ impl Role {
             Self::Null => "null",
             Self::Reader => "reader",
             Self::Ours => "ours",
+            Self::Guarded => "guarded",
             Self::Parents => "parents",
             Self::List => "list",
         }
@@ -60,9 +66,9 @@ pub(crate) fn play(role: Role, count: usize) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match role {
-            Role::Null => serve(Null, || json!({})).await,
-            Role::Reader => serve(Reader, || json!({})).await,
-            Role::Ours => {
+            Role::Null => serve(Null, None, || json!({})).await,
+            Role::Reader => serve(Reader, None, || json!({})).await,
+            Role::Ours | Role::Guarded => {
                 let recorded = Recorded::read()?;
                 let mut shelves = recorded.owners()?;
                 shelves.push(deployments::namespaces());
@@ -70,7 +76,8 @@ pub(crate) fn play(role: Role, count: usize) -> Result<()> {
                 let cluster = cluster(&api, Settings::default()).await?;
                 let ours = Arc::new(Ours { cluster, drifts: AtomicU64::new(0) });
                 let told = ours.clone();
-                serve(ours, move || json!({"calls": api.calls().json(), "drifts": told.drifts.load(Ordering::Relaxed)}))
+                let passport = if role == Role::Guarded { Some(Passport::make()?) } else { None };
+                serve(ours, passport, move || json!({"calls": api.calls().json(), "drifts": told.drifts.load(Ordering::Relaxed)}))
                     .await
             }
             Role::Parents => tell(&parents::watched(count).await?),
@@ -114,11 +121,21 @@ pub(crate) fn no_policies() -> Shelf {
 }
 
 /// Serves, and tells what is asked on standard input.
-async fn serve(admission: impl Admission, state: impl Fn() -> Value + Send + 'static) -> Result<()> {
+async fn serve(
+    admission: impl Admission,
+    passport: Option<Passport>,
+    state: impl Fn() -> Value + Send + 'static,
+) -> Result<()> {
     let certificates = Certificates::self_signed(&["localhost".to_owned()], &[[127, 0, 0, 1].into()])?;
-    let config = Config::new(([127, 0, 0, 1], 0).into(), certificates);
+    let mut config = Config::new(([127, 0, 0, 1], 0).into(), certificates);
+    if let Some(passport) = &passport {
+        let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/load-client-ca.pem");
+        std::fs::write(file, &passport.ca).with_context(|| format!("cannot write {file}"))?;
+        config.clients = Clients::default().with_authority(file, &[passport::NAME.to_owned()])?;
+    }
     let server = Server::new(config, admission, Metrics::default()).listen().await?;
-    tell(&json!({"url": format!("https://{}/admit", server.address())}))?;
+    let url = format!("https://{}/admit", server.address());
+    tell(&json!({"url": url, "passport": passport.as_ref().map(Passport::json)}))?;
     // Whoever started this process ends it by going away.
     let asked = tokio::task::spawn_blocking(move || -> Result<()> {
         for line in std::io::stdin().lines() {

@@ -68,7 +68,7 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
     let (hot, calm) = (garden.child("hot", true).await?, garden.child("calm", false).await?);
     let webhook = Webhook::start(plane)?;
     let connect =
-        async || Ok::<_, anyhow::Error>(Arc::new(Wire::connect(&webhook.url, Protocol::Http2).await?));
+        async || Ok::<_, anyhow::Error>(Arc::new(Wire::connect(&webhook.url, Protocol::Http2, None).await?));
     let wire = eventually(PATIENCE, "the webhook", connect).await?;
     let drifts = Drifts { wire, review: review(&hot) };
     eventually(PATIENCE, "a denial", async || match drifts.send(0).await {
@@ -95,7 +95,7 @@ async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<V
         without.push(&calmly(&load, plan).await?.latencies);
         eprintln!("round {} of {}: beside one that a null webhook answers", round + 1, plan.rounds);
         let nobody = Drifts {
-            wire: Arc::new(Wire::connect(&null_url, Protocol::Http2).await?),
+            wire: Arc::new(Wire::connect(&null_url, Protocol::Http2, None).await?),
             review: drifts.review.clone(),
         };
         let (calm, tally) = tokio::join!(calmly(&load, plan), nobody.hammer(plan.warm_up + plan.hot));

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! - `contest`: the most that each webhook can take, then the latency of each at the same rate. The null webhook is our
-//!   server with nobody behind it: the difference is what deciding costs. Recorded reviews, none of them drift.
+//!   server with nobody behind it: the difference is what deciding costs. `guarded` is ours with client certificates. Recorded
+//!   reviews, none of them drift.
 //! - `writes`: how long the API server takes for an update that is reviewed, and for one that is not.
+//! - `clients`: what it costs the webhook that a real API server shows it a client certificate.
 //! - `parents`: memory for each watched parent, and how long it takes until all are known.
 //! - `cost`: one decision against the number of policies, and of watched objects.
 //! - `hot`: what one drift in a hot loop costs others, and the API server.
@@ -27,6 +29,7 @@ use clap::{Parser, ValueEnum};
 use serde_json::{Map, Value};
 
 mod api;
+mod clients;
 mod contest;
 mod contestant;
 mod cost;
@@ -36,6 +39,7 @@ mod generator;
 mod hot;
 mod machine;
 mod parents;
+mod passport;
 mod reviews;
 mod wire;
 mod writes;
@@ -85,6 +89,8 @@ enum Part {
     Contest,
     /// Latency of writes at the API server
     Writes,
+    /// Webhooks with and without client authentication, asked by an API server
+    Clients,
     /// Memory and start-up
     Parents,
     /// Cost of a decision
@@ -150,9 +156,10 @@ fn main() -> Result<()> {
     let mut figures = Map::new();
     let wanted = |part| arguments.part.is_empty() || arguments.part.contains(&part);
     type Measure = fn(&Plan, &mut Report) -> Result<Value>;
-    let parts: [(Part, &str, Measure); 5] = [
+    let parts: [(Part, &str, Measure); 6] = [
         (Part::Contest, "contest", contest::measure),
         (Part::Writes, "writes", writes::measure),
+        (Part::Clients, "clients", clients::measure),
         (Part::Parents, "parents", parents::measure),
         (Part::Cost, "cost", cost::measure),
         (Part::Hot, "hot", hot::measure),

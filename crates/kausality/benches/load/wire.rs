@@ -21,10 +21,12 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{CryptoProvider, aws_lc_rs},
-    pki_types::{CertificateDer, ServerName, UnixTime},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 use tokio::{net::TcpStream, sync::Semaphore};
 use tokio_rustls::TlsConnector;
+
+use crate::passport::Passport;
 
 /// How many connections there are over HTTP/2. An API server has one, and more when that is full.
 const CONNECTIONS: usize = 2;
@@ -74,15 +76,16 @@ enum Lanes {
 
 impl Wire {
     /// Connects; with HTTP/1.1 where nothing else is spoken.
-    pub(crate) async fn connect(url: &str, protocol: Protocol) -> Result<Self> {
+    pub(crate) async fn connect(url: &str, protocol: Protocol, passport: Option<&Passport>) -> Result<Self> {
         let uri: Uri = url.parse().with_context(|| format!("{url} is no URL"))?;
         ensure!(uri.scheme_str() == Some("https"), "{url} does not begin with https://");
         let mut shared = Vec::new();
         for _ in 0..CONNECTIONS {
-            let (stream, is_http2) =
-                handshake(&uri, protocol).await.with_context(|| format!("cannot connect to {url}"))?;
+            let (stream, is_http2) = handshake(&uri, protocol, passport)
+                .await
+                .with_context(|| format!("cannot connect to {url}"))?;
             if !is_http2 {
-                return Ok(Self { lanes: single(&uri).await?, uri });
+                return Ok(Self { lanes: single(&uri, passport).await?, uri });
             }
             let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
             tokio::spawn(connection);
@@ -136,10 +139,11 @@ async fn read(response: Response<Incoming>) -> Result<Bytes> {
     Ok(body)
 }
 
-async fn single(uri: &Uri) -> Result<Lanes> {
+async fn single(uri: &Uri, passport: Option<&Passport>) -> Result<Lanes> {
     let mut free = Vec::new();
     for _ in 0..CONNECTIONS_OF_OLD {
-        let (sender, connection) = http1::handshake(handshake(uri, Protocol::Http1).await?.0).await?;
+        let (sender, connection) =
+            http1::handshake(handshake(uri, Protocol::Http1, passport).await?.0).await?;
         tokio::spawn(connection);
         free.push(sender);
     }
@@ -149,13 +153,19 @@ async fn single(uri: &Uri) -> Result<Lanes> {
 type Stream = TokioIo<tokio_rustls::client::TlsStream<TcpStream>>;
 
 /// A connection, and whether it is for HTTP/2.
-async fn handshake(uri: &Uri, protocol: Protocol) -> Result<(Stream, bool)> {
+async fn handshake(uri: &Uri, protocol: Protocol, passport: Option<&Passport>) -> Result<(Stream, bool)> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)));
+    let mut config = match passport {
+        None => config.with_no_client_auth(),
+        Some(Passport { certificate, key, .. }) => {
+            let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes())?];
+            config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes())?)?
+        }
+    };
     config.alpn_protocols = protocol.offers();
     let host = uri.host().context("the URL names no host")?;
     let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(443))).await?;

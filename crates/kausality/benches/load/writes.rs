@@ -26,13 +26,13 @@ use crate::{
 };
 
 /// How many clients write at once, where more than one does.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 
 /// How many writes each client makes before it is the other side's turn.
-const TURN: usize = 20;
+pub(crate) const TURN: usize = 20;
 
 /// How long things may take to come about.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The namespaces: the webhook is registered for the first of them only.
 const SIDES: [&str; 2] = ["reviewed", "left-alone"];
@@ -41,14 +41,22 @@ const SIDES: [&str; 2] = ["reviewed", "left-alone"];
 pub(crate) fn measure(plan: &Plan, _: &mut Report) -> Result<Value> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let binaries = tokio::task::spawn_blocking(Binaries::find).await??;
-        let Some(binaries) = binaries else {
-            println!("\nWrites at the API server: SKIPPED, there is no control plane. `make control-plane` provides it.");
-            return Ok(Value::Null);
-        };
-        eprintln!("starting a control plane");
-        run(&ControlPlane::start(&binaries).await?, plan).await
+        match control_plane("Writes at the API server").await? {
+            Some(plane) => run(&plane, plan).await,
+            None => Ok(Value::Null),
+        }
     })
+}
+
+/// A control plane; where there is none, that is said.
+pub(crate) async fn control_plane(what: &str) -> Result<Option<ControlPlane>> {
+    let binaries = tokio::task::spawn_blocking(Binaries::find).await??;
+    let Some(binaries) = binaries else {
+        println!("\n{what}: SKIPPED, there is no control plane. `make control-plane` provides it.");
+        return Ok(None);
+    };
+    eprintln!("starting a control plane");
+    ControlPlane::start(&binaries).await.map(Some)
 }
 
 async fn run(plane: &ControlPlane, plan: &Plan) -> Result<Value> {
@@ -58,17 +66,7 @@ async fn run(plane: &ControlPlane, plan: &Plan) -> Result<Value> {
         prepare(&client, side).await?;
     }
     let webhook = Webhook::start(plane)?;
-    eventually(PATIENCE, "the webhook to be asked", async || {
-        let written = write(&client, SIDES[0], 0, 0).await?;
-        let trace = written
-            .metadata
-            .annotations
-            .unwrap_or_default()
-            .into_keys()
-            .find(|key| key.starts_with("kausality.io/trace."));
-        trace.context("no trace on what was written")
-    })
-    .await?;
+    is_asked(&client, SIDES[0]).await?;
     let mut figures = serde_json::Map::new();
     let mut rows = Vec::new();
     for clients in [1, AT_ONCE] {
@@ -115,8 +113,29 @@ async fn measure_round(client: &Client, clients: usize, writes: usize) -> Result
     Ok(histograms)
 }
 
+/// Waits until the webhook is asked about what is written in a namespace.
+pub(crate) async fn is_asked(client: &Client, side: &str) -> Result<()> {
+    eventually(PATIENCE, "the webhook to be asked", async || {
+        let written = write(client, side, 0, 0).await?;
+        let trace = written
+            .metadata
+            .annotations
+            .unwrap_or_default()
+            .into_keys()
+            .find(|key| key.starts_with("kausality.io/trace."));
+        trace.context("no trace on what was written")
+    })
+    .await?;
+    Ok(())
+}
+
 /// One client's turn: nanoseconds for each write.
-async fn write_all(client: Client, side: &'static str, child: usize, turn: usize) -> Result<Vec<u64>> {
+pub(crate) async fn write_all(
+    client: Client,
+    side: &'static str,
+    child: usize,
+    turn: usize,
+) -> Result<Vec<u64>> {
     let mut took = Vec::new();
     for nth in 0..TURN {
         let begun = Instant::now();
@@ -136,7 +155,7 @@ async fn write(client: &Client, side: &str, child: usize, nth: usize) -> Result<
 }
 
 /// A namespace with a parent and its children.
-async fn prepare(client: &Client, side: &str) -> Result<()> {
+pub(crate) async fn prepare(client: &Client, side: &str) -> Result<()> {
     let create = async |group: &str, kind: &str, namespace: Option<&str>, object: Value| {
         let api = api(client, group, kind, namespace);
         let object = serde_json::from_value(object)?;

@@ -33,6 +33,9 @@ struct Document {
     /// `client` or `server`, where nothing is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     dry_run: Option<&'static str>,
+    /// Why nothing comes of it, although it was done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     objects: Vec<Change>,
     failed: Vec<Failure>,
 }
@@ -155,8 +158,14 @@ impl<W: Write> Account<W> {
             DryRun::Client => Some("client"),
             DryRun::Server => Some("server"),
         };
-        let document =
-            Document { action, by: by.to_owned(), dry_run, objects: Vec::new(), failed: Vec::new() };
+        let document = Document {
+            action,
+            by: by.to_owned(),
+            dry_run,
+            warnings: Vec::new(),
+            objects: Vec::new(),
+            failed: Vec::new(),
+        };
         Self { out, output: acting.output, dry_run: acting.dry_run, document, declined: false }
     }
 
@@ -181,6 +190,14 @@ impl<W: Write> Account<W> {
     /// Keeps what was done to an object.
     pub(crate) fn keep(&mut self, change: Change) {
         self.document.objects.push(change);
+    }
+
+    /// Tells what speaks against it.
+    pub(crate) fn warn(&mut self, warnings: Vec<String>) {
+        for warning in &warnings {
+            anstream::eprintln!("warning: {}", plain(warning));
+        }
+        self.document.warnings.extend(warnings);
     }
 
     /// Tells that something cannot be done about a drift.

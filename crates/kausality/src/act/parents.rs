@@ -7,7 +7,7 @@ use clap::Args;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Account, Acting, Change, Covered, DryRun, Edited, Editor, ParentName, confirmed};
+use super::{Account, Acting, Change, Covered, DryRun, Edited, Editor, ParentName, Subject, confirmed};
 use crate::{
     connect::Connection,
     ledger::{Place, Reference},
@@ -40,6 +40,8 @@ pub(crate) struct Parents {
 pub(crate) struct ParentChange<F> {
     /// `freeze`.
     pub(crate) verb: &'static str,
+    /// Whether it takes something that enforces it to be of use.
+    pub(crate) is_enforced: bool,
     pub(crate) apply: F,
 }
 
@@ -52,7 +54,7 @@ impl Parents {
     where
         F: Fn(&mut Summary, &str) -> Result<String>,
     {
-        let ParentChange { verb, apply } = change;
+        let ParentChange { verb, is_enforced, apply } = change;
         let editor = Editor::new(self.connection.client(verb).await?).await?;
         let mut parents = Vec::new();
         for name in &self.names {
@@ -66,6 +68,9 @@ impl Parents {
         }
         let deeds: Vec<String> = parents.iter().map(|parent| format!("{verb} {parent}")).collect();
         let mut account = Account::new(verb, &editor.user, &self.acting, out);
+        if is_enforced {
+            account.warn(editor.unenforced(parents.iter().map(Subject::children)).await);
+        }
         if self.acting.dry_run == DryRun::None && !confirmed(&deeds, self.acting.yes)? {
             account.decline("Nothing was done.");
             return account.end();

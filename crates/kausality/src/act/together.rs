@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Account, Acting, Change, Covered, DryRun, Editor, ParentName, confirmed};
+use super::{Account, Acting, Change, Covered, DryRun, Editor, ParentName, Subject, confirmed};
 use crate::{ledger::Entry, live::Progress, span};
 
 /// What a command does about a drift.
@@ -23,6 +23,11 @@ pub(crate) trait Deed {
 
     /// What it takes.
     fn needs(&self) -> Needs;
+
+    /// Whether it takes something that enforces it to be of use.
+    fn is_enforced(&self) -> bool {
+        true
+    }
 }
 
 /// What it takes to do something about a drift.
@@ -91,6 +96,13 @@ pub(crate) async fn act_on_drifts(
         }
     }
     drop(progress);
+    if deed.is_enforced() {
+        let children = possible.iter().flat_map(|(_, entries)| entries).map(|entry| {
+            let child = &entry.drift.spec.child;
+            Subject::of_kind(&child.api_version, &child.kind, &child.namespace)
+        });
+        account.warn(editor.unenforced(children).await);
+    }
     if acting.dry_run == DryRun::None && !confirmed(&deeds, acting.yes)? {
         account.decline("Nothing was done.");
         return Ok(());

@@ -8,7 +8,7 @@ use kausality_core::summary::ObjectId;
 
 use super::{Approving, duration};
 use crate::{
-    act::{Account, Change, Choice, DryRun, Editor},
+    act::{Account, Change, Choice, DryRun, Editor, Subject},
     ledger::Scope,
 };
 
@@ -41,6 +41,8 @@ pub(super) async fn approve(
         namespace,
         name: child.name.clone(),
     };
+    let subject = Subject::of_kind(&child.api_version, &child.kind, &child.namespace);
+    account.warn(editor.unenforced([subject]).await);
     let edited = editor
         .edit(&parent, dry_run, |summary| {
             let approval = deed.entry(summary, &child).map_err(|why| anyhow!(why))?;

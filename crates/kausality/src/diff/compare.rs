@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::settle;
 use crate::{
-    live::{Failure, Force, Secrets, Server, Types},
+    live::{Failure, Force, Secrets, Server, Types, is_fact},
     manifests::Manifest,
     target,
 };
@@ -168,6 +168,7 @@ impl Judge {
         };
         let mut report =
             subject.judge().map_err(|fault| format!("the manifest does not fit its kind: {fault}"))?;
+        report.findings.retain(|finding| !is_fact(&finding.path, &manifest.object));
         if let Some(of) = subject.of.filter(|_| settle::is_open(&report)) {
             let name = manifest.text("/metadata/name");
             let applied = self.server.dry_run(&place.url, name, &manifest.object, Force::Yes).await;

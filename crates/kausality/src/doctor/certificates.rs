@@ -151,13 +151,18 @@ pub(super) fn judge(
     let chain = match chain {
         Ok(chain) => chain,
         Err(why) => {
-            findings.fail(format!("{place} {why}: the webhook has no certificate to serve"), make);
+            findings.fail(format!("{place} {why}: the webhook has no certificate to serve"), &make);
             return findings.or_fine("");
         }
     };
     let Some((serving, between)) = chain.split_first() else { return findings.or_fine("") };
     if serving.is_over(now) {
         findings.fail(format!("the certificate of the webhook is over since {}", serving.until), &renew);
+    } else if serving.from > now {
+        findings.fail(
+            format!("the certificate of the webhook is not valid before {}", serving.from),
+            format!("compare the clocks of whoever made it and of API servers (see the check clock), or wait; {make}"),
+        );
     } else if serving.is_ending(now) {
         findings.warn(
             format!("the certificate of the webhook ends in {} ({})", serving.left(now), serving.until),
@@ -224,6 +229,14 @@ fn trust(
         findings.fail(
             format!("the CA {} of the caBundle of {entry} is over since {}", lasting.subject, lasting.until),
             renew,
+        );
+    } else if lasting.from > now {
+        findings.fail(
+            format!(
+                "the CA {} of the caBundle of {entry} is not valid before {}",
+                lasting.subject, lasting.from
+            ),
+            "compare the clocks of whoever made it and of API servers (see the check clock), or wait",
         );
     } else if lasting.is_ending(now) && newest == Some(lasting.until) {
         let left = lasting.left(now);

@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::{
     CONFIGURATION, CONTROLLER, SECRET, WEBHOOK,
     answering::{self, Tried},
-    certificates, clock, controllers, definitions, deployments,
+    certificates,
+    clients::{self, Knocked},
+    clock, controllers, definitions, deployments,
     finding::{Check, Verdict},
     lease::{self, Watched},
     policies, registration,
@@ -52,6 +54,8 @@ pub(super) struct Facts {
     pub(super) secret: Seen,
     pub(super) policies: Seen<Vec<Value>>,
     pub(super) tried: Option<Tried>,
+    /// What the webhook said to somebody without credentials.
+    pub(super) knocked: Option<Knocked>,
     pub(super) slices: Seen<Vec<Value>>,
     /// What the webhook may do.
     pub(super) rights: Answers,
@@ -100,6 +104,8 @@ impl Facts {
             ))
             .await;
         let tried = attempt(server, &mutating, &validating).await;
+        tell("clients");
+        let knocked = clients::knock(server, [&mutating, &validating]).await;
         tell("rights");
         let (rights, controller_rights) = if registration::is_local(&mutating) {
             (Vec::new(), Vec::new())
@@ -132,6 +138,7 @@ impl Facts {
             secret,
             policies,
             tried,
+            knocked,
             slices,
             rights,
             controller_rights,
@@ -180,6 +187,7 @@ impl Facts {
                 }),
             ),
             ("answering", answering::judge(namespace, self.tried.as_ref(), &self.slices, is_local)),
+            ("clients", clients::judge(namespace, self.knocked.as_ref(), &self.webhook)),
             ("rights", installed(&|| rights::judge(&accounts))),
             ("controllers", controllers::judge(&self.account, &self.deployments)),
         ];

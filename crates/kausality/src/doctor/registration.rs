@@ -45,7 +45,13 @@ pub(super) fn is_local(mutating: &Seen) -> bool {
 
 /// Whether an entry is one that a webhook has written itself: for all that it watches, and for no policy.
 fn is_own(entry: &Value) -> bool {
-    [registration::WEBHOOK, registration::OF_DECISIONS].contains(&text(entry, "/name"))
+    [
+        registration::WEBHOOK,
+        registration::OF_STATUS,
+        registration::OF_DECISIONS,
+        registration::OF_STATUS_DECISIONS,
+    ]
+    .contains(&text(entry, "/name"))
 }
 
 /// Whether a selector of labels means these.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kausality_cluster::salt::SECRET as SALT;
 use serde_json::{Value, json};
 
 use super::{
@@ -92,6 +93,7 @@ pub(super) fn needed(namespace: &str, named: &BTreeSet<Resource>, mutating: &See
         (object("kausality.io", "clusterdrifts", Role::Of(WEBHOOK)), &OF_THE_LEDGER),
         (object("events.k8s.io", "events", Role::Of(WEBHOOK)), &["create", "patch"]),
         (secret, &OF_READERS),
+        (Object { name: SALT.to_owned(), ..here(namespace, "", "secrets", WEBHOOK) }, &["get"]),
     ];
     for policies in policies {
         all.push((policies.clone(), &OF_READERS));
@@ -121,6 +123,8 @@ pub(super) fn of_controller(namespace: &str, makes_certificates: bool) -> Vec<Ri
         (here("coordination.k8s.io", "leases"), &["create"]),
         (named(here("coordination.k8s.io", "leases"), CONTROLLER), &["get", "update"]),
         (named(here("", "secrets"), SECRET), &OF_READERS),
+        (here("", "secrets"), &["create"]),
+        (named(here("", "secrets"), SALT), &["get"]),
     ];
     for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         let configurations = of("admissionregistration.k8s.io", plural);
@@ -128,7 +132,6 @@ pub(super) fn of_controller(namespace: &str, makes_certificates: bool) -> Vec<Ri
         all.push((named(configurations, CONFIGURATION), &["get", "list", "watch", "patch", "delete"]));
     }
     if makes_certificates {
-        all.push((here("", "secrets"), &["create"]));
         all.push((named(here("", "secrets"), SECRET), &["update"]));
     }
     each(all)

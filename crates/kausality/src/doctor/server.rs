@@ -75,6 +75,18 @@ impl Server {
         Self { client }
     }
 
+    /// Somebody without credentials at a URL, and the path there. Whom it belongs to does not matter: nothing is sent
+    /// that anybody may not know.
+    pub(super) fn stranger(url: &str) -> Result<(Self, String)> {
+        let uri: http::Uri = url.parse().with_context(|| format!("{url} is no URL"))?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let authority = uri.authority().with_context(|| format!("{url} names no host"))?;
+        let mut config = kube::Config::new(format!("https://{authority}").parse()?);
+        config.accept_invalid_certs = true;
+        config.connect_timeout = Some(DEADLINE);
+        Ok((Self::new(Client::try_from(config)?), path))
+    }
+
     /// What version it is, and what time it has.
     pub(super) async fn greet(&self) -> Result<(Value, Reading)> {
         let asked = Timestamp::now();

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{
     answering::Tried,
+    clients::{Door, Knocked},
     clock::Reading,
     facts::Facts,
     finding::{Check, Outcome},
@@ -39,6 +40,7 @@ fn bare() -> Facts {
         secret: Seen::Absent,
         policies: Seen::Absent,
         tried: None,
+        knocked: None,
         slices: Seen::Found(vec![]),
         rights: rights::needed("kausality-system", &[].into(), &Seen::Absent)
             .into_iter()
@@ -91,6 +93,13 @@ fn installed() -> Facts {
         validating: Seen::Found(json!({"webhooks": [{"name": "policies.kausality.io"}]})),
         secret: Seen::Hidden("secrets \"kausality-webhook-tls\" is forbidden".to_owned()),
         policies: Seen::Found(vec![policy]),
+        knocked: Some(Knocked {
+            door: Door::Proxy("/proxy/admit".to_owned()),
+            answer: Err(Refusal::Status {
+                code: 400,
+                message: "kausality: not an AdmissionReview".to_owned(),
+            }),
+        }),
         tried: Some(Tried { probe, answer: Ok(traced), took: Duration::from_millis(12) }),
         ..bare()
     }

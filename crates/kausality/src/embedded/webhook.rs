@@ -5,7 +5,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use futures::{StreamExt, future, pin_mut, stream};
 use kausality_api::mode::Mode;
-use kausality_cluster::{Cluster, Kind, Kinds, UnknownKind, registration::Registration};
+use kausality_cluster::{
+    Cluster, Kind, Kinds, UnknownKind,
+    registration::{Registration, excluded},
+};
 use kausality_sandbox::{Sandbox, Served, User};
 use kausality_webhook::{Certificates, Config, Metrics, Server};
 use kube::{
@@ -83,7 +86,7 @@ impl Beside {
             ca_pem,
             kinds: Vec::new(),
             fail_closed: default_mode == Mode::Enforce,
-            excluded_namespaces: vec!["kube-system".to_owned()],
+            excluded_namespaces: excluded::names().map(ToOwned::to_owned).collect(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { server.run(future::pending()).await });

@@ -25,7 +25,7 @@ use super::{
     refusal::{self, Refused},
 };
 use crate::{
-    live::{Failure, Force, KindType, Secrets, Server, Types},
+    live::{Failure, Force, KindType, Secrets, Server, Types, is_fact},
     manifests::Manifest,
     target,
 };
@@ -236,7 +236,9 @@ impl Oracle {
             return Err(Problem::new(Why::Failed, "the API server did not answer"));
         };
         let found = changes::between(aim.of(), live.as_ref(), first, others, Timestamp::now());
-        found.map_err(|error| Problem::new(Why::Failed, error.to_string()))
+        let mut found = found.map_err(|error| Problem::new(Why::Failed, error.to_string()))?;
+        found.fields.retain(|field| !is_fact(&field.path, &aim.manifest));
+        Ok(found)
     }
 
     /// An object without secrets.

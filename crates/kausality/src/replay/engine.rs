@@ -177,7 +177,7 @@ impl Engine {
                     resource: resource.to_string(),
                     last_seen: known.now,
                 };
-                Some((kind, summary.status.has_evidence()))
+                Some((kind, summary.shows_progress()))
             }
             _ => None,
         };
@@ -342,7 +342,7 @@ impl Engine {
                 self.world.write(Key::of(old), written);
             }
             (
-                Class::Metadata | Class::Release | Class::Update | Class::Own,
+                Class::Metadata | Class::Release | Class::Adopt | Class::Relabel | Class::Update | Class::Own,
                 Some((old, _)),
                 Some((new, text)),
             ) if request.sub_resource.is_empty() => {

@@ -22,3 +22,4 @@ mod stage;
 mod story;
 mod svg;
 mod terminal;
+mod unenforced;

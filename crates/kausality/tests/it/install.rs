@@ -5,6 +5,7 @@ mod documentation;
 mod image;
 mod plain;
 mod release;
+mod removal;
 mod reports;
 mod rights;
-mod stage;
+pub(crate) mod stage;

@@ -1,18 +1,22 @@
 //! Kausality on a real control plane, with real controllers.
 
 mod agreement;
-mod controller;
+mod clients;
+pub(crate) mod controller;
 mod decisions;
 mod definitions;
 mod doctor;
 mod ledger;
+mod life;
 mod live_and_replay;
 mod operators;
 mod outages;
+mod pods;
 mod reinvocation;
 mod replicas;
 mod rotation;
-mod stage;
+pub(crate) mod stage;
 mod stories;
+mod upgrade;
 mod versions;
 mod watches;

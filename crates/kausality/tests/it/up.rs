@@ -359,3 +359,57 @@ async fn decisions_are_signed_on_what_is_not_watched() {
         assert!(!annotations.values().any(|value| value == "forged"), "{way}: {annotations:?}");
     }
 }
+
+/// Issue 19: both showed what Kausality keeps in annotations of the objects that it looks at.
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_and_diffs_are_about_what_people_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let _running = Running::start(&kubeconfig, &[]);
+    let alice = client(&kubeconfig, "alice", "system:masters").await;
+    let deployments = api(&alice, "apps", "Deployment");
+    let mut declared = serde_json::to_value(shop()).unwrap();
+    declared["metadata"]["annotations"] = json!({"kausality.io/mode": "log"});
+    let said = |command: &str, declared: &Value, options: &[&str]| {
+        let manifest = folder.path().join("manifest.json");
+        std::fs::write(&manifest, declared.to_string()).unwrap();
+        let mut command = {
+            let mut kausality = Command::new(env!("CARGO_BIN_EXE_kausality"));
+            kausality.args([command, "--manager", "ci", "-o", "json", "-f"]);
+            kausality
+        };
+        command.arg(manifest).args(options).arg("--kubeconfig").arg(&kubeconfig);
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let document: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{:?}", output.stderr));
+        let fields = document["objects"][0]["fields"].as_array().unwrap();
+        let paths = fields.iter().map(|field| field["path"].as_str().unwrap().to_owned());
+        let ours: Vec<String> = paths.filter(|path| path.contains("kausality.io")).collect();
+        (output.status.code().unwrap(), ours)
+    };
+    let mode = vec![r#"metadata.annotations["kausality.io/mode"]"#.to_owned()];
+    assert_eq!(said("plan", &declared, &[]), (1, mode.clone()), "it is to be created");
+
+    let apply = PatchParams::apply("ci");
+    deployments.patch("shop", &apply, &Patch::Apply(&declared)).await.unwrap();
+    let mut found = deployments.get("shop").await.unwrap().metadata.annotations.unwrap();
+    found.retain(|key, _| key.starts_with("kausality.io/"));
+    assert!(found.keys().any(|key| key.starts_with("kausality.io/trace.")), "{found:?}");
+    assert_eq!(said("plan", &declared, &[]), (0, vec![]), "it is as planned");
+    assert_eq!(said("diff", &declared, &["--all"]), (0, vec![]));
+
+    // Who applies what a cluster gave them comes to own all of it, and lets go of it later.
+    let mut exported = declared.clone();
+    exported["metadata"]["annotations"] = json!(found);
+    deployments.patch("shop", &apply, &Patch::Apply(&exported)).await.unwrap();
+    assert_eq!(said("diff", &declared, &["--all"]), (0, vec![]));
+    assert_eq!(said("plan", &declared, &[]), (0, vec![]));
+    deployments.patch("shop", &apply, &Patch::Apply(&declared)).await.unwrap();
+
+    let mut other = declared.clone();
+    other["metadata"]["annotations"] = json!({"kausality.io/mode": "enforce"});
+    other["spec"]["replicas"] = json!(4);
+    assert_eq!(said("plan", &other, &[]), (1, mode.clone()), "it is to be changed");
+    assert_eq!(said("diff", &other, &["--all"]), (1, mode));
+}

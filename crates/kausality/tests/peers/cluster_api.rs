@@ -12,6 +12,7 @@ use kausality_testbed::{eventually, peer_or_skip};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
+use crate::agreement;
 use crate::check::summary;
 use crate::log::{Change, Log, Mark};
 use crate::stage::{PATIENCE, say};
@@ -79,6 +80,7 @@ async fn a_pool_lives_its_life() {
     let deleted = by_controllers(&mut log, begun).await;
     say(format_args!("deleted: {}", summary(&deleted)));
     assert!(deleted.iter().all(|change| !change.is_drift()), "{deleted:#?}");
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -115,6 +117,7 @@ async fn a_class_makes_a_pool() {
     pool.scale_topology("carol", 2).await;
     pool.is_done(|_| true).await;
     asked_for("scaled after that", &by_controllers(&mut log, begun).await, "carol");
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -128,6 +131,7 @@ async fn what_people_ask_for_is_done() {
     let changes = log.changes(begun);
     let denied: Vec<_> = changes.iter().filter(|change| change.denied).collect();
     assert!(denied.is_empty(), "{denied:#?}");
+    agreement::check(&world.plane, &["--mode", "enforce"]);
     world.runs();
 }
 

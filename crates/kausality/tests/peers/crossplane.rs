@@ -18,6 +18,7 @@ use futures::future::join_all;
 use kausality_testbed::{eventually, peer_or_skip};
 use serde_json::json;
 
+use crate::agreement;
 use crate::check::{all_are_drift, none_is_drift, summary, trace};
 use crate::stage::{PATIENCE, say};
 use check::{all_begin_with, changes_of_children, recomposed, settled, settled_since};
@@ -98,6 +99,7 @@ async fn what_people_ask_for_is_no_drift() {
     let deleted = log.changes(begun);
     say(format_args!("{} composites deleted: {}", shops.len(), summary(&deleted)));
     none_is_drift(&deleted);
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -155,6 +157,7 @@ async fn what_nobody_asked_for_is_drift() {
     for shop in &shops {
         all_begin_with(shop, "carol").await;
     }
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -203,6 +206,7 @@ async fn what_people_ask_for_is_done_and_the_rest_is_denied() {
     say(format_args!("enforced, compositions edited and restored: {}", summary(&changes)));
     let others: Vec<_> = changes.iter().filter(|change| !change.denied || !change.is_drift()).collect();
     assert!(!changes.is_empty() && others.is_empty(), "{others:#?}");
+    agreement::check(&world.plane, &["--mode", "enforce"]);
     world.runs();
 }
 

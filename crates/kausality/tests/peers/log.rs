@@ -255,7 +255,8 @@ fn origin(trace: &str) -> Option<(String, String)> {
 
 /// What Kausality noted about a request.
 fn annotation<'a>(event: &'a AuditEvent, key: &str) -> Option<&'a String> {
-    event.annotations.get(&format!("drift.kausality.io/{key}"))
+    let of = |webhook: &str| event.annotations.get(&format!("{webhook}.kausality.io/{key}"));
+    of("drift").or_else(|| of("status"))
 }
 
 fn resource_version(event: &AuditEvent) -> Option<u64> {

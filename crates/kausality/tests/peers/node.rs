@@ -1,5 +1,6 @@
 //! Kausality on a real node: our image runs in containers, and a Service leads to it.
 
+mod disasters;
 mod stage;
 mod writers;
 
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use kausality_testbed::{Node, eventually, node_or_skip};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::stage::say;
 use stage::{PATIENCE, Stage};
@@ -20,21 +22,17 @@ const APP: &str = "registry.local/app:1";
 const UNNOTICED: Duration = Duration::from_secs(5);
 const SYSTEM: [&str; 2] = ["-n", "kausality-system"];
 
+/// One node at a time: two would only slow each other down.
+static NODES: Semaphore = Semaphore::const_new(1);
+
 /// One story, since a node takes a while: installed from our chart with our image, a rollout passes, a drift is denied and
 /// approved; then the webhook is replaced, killed and uninstalled while others write. No write fails while it is replaced or
 /// uninstalled; when it is killed, some do for a moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_chart_serves_a_real_node() {
+    let _slot = NODES.acquire().await.unwrap();
     let Some(node) = node_or_skip().await.unwrap() else { return };
-    say(format_args!("the node was ready after {:.1?}", node.startup()));
-    let begun = Instant::now();
-    node.load(Path::new(env!("CARGO_BIN_EXE_kausality")), IMAGE).await.unwrap();
-    node.load(&node.programs().app(), APP).await.unwrap();
-    say(format_args!("images were made and loaded in {:.1?}", begun.elapsed()));
-
-    let stage = Stage::of(node);
-    stage.apply(&web());
-    stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+    let stage = prepare(node).await;
     install(&stage);
     enforce(&stage);
     a_rollout_passes(&stage).await;
@@ -52,6 +50,19 @@ async fn the_chart_serves_a_real_node() {
     killed.failed_only_for(&["connection refused", "connection reset by peer", "EOF"], UNNOTICED);
     under_writers(&stage, "helm uninstall", async || uninstall(&stage).await).await.all_passed();
     leaves_nothing(stage.into_node());
+}
+
+/// Images, and an app that runs.
+async fn prepare(node: Node) -> Stage {
+    say(format_args!("the node was ready after {:.1?}", node.startup()));
+    let begun = Instant::now();
+    node.load(Path::new(env!("CARGO_BIN_EXE_kausality")), IMAGE).await.unwrap();
+    node.load(&node.programs().app(), APP).await.unwrap();
+    say(format_args!("images were made and loaded in {:.1?}", begun.elapsed()));
+    let stage = Stage::of(node);
+    stage.apply(&web());
+    stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+    stage
 }
 
 /// `helm install --wait` ends when all Pods are ready.

@@ -19,6 +19,9 @@ use super::super::{Place, Policy, Resource, Target as Webhook, desired};
 
 const OWN: &str = "kausality-system";
 
+/// A namespace that is labelled so that no policy means it which does not name it.
+const EDGE: &str = "edge";
+
 /// Policies by their names, none of which speaks of labels.
 fn policies() -> Vec<Value> {
     let rules = |groups: &[&str], resources: &[&str]| json!([{"apiGroups": groups, "resources": resources}]);
@@ -31,7 +34,7 @@ fn policies() -> Vec<Value> {
         ("d-some", json!({"resources": some, "mode": "log", "namespaces": {"excluded": ["prod"]}})),
         (
             "e-prod",
-            json!({"resources": all, "mode": "enforce", "namespaces": {"names": ["prod", "kube-system"]}}),
+            json!({"resources": all, "mode": "enforce", "namespaces": {"names": ["prod", "kube-system", EDGE]}}),
         ),
         (
             "f-prod",
@@ -80,7 +83,7 @@ impl Programs {
             cel::Value::Map(Map { map: fields.collect::<HashMap<_, _>>().into() })
         };
         let named = map(vec![("group", text(&resource.group)), ("resource", text(&resource.plural))]);
-        let mut fields = vec![("resource", named)];
+        let mut fields = vec![("resource", named), ("userInfo", map(vec![("username", text("alice"))]))];
         // As the API server has it.
         fields.extend((!namespace.is_empty()).then(|| ("namespace", text(namespace))));
         let mut context = Context::default();
@@ -100,8 +103,9 @@ impl Programs {
                 && (rule["scope"] == "*" || !namespace.is_empty())
         });
         let selector: LabelSelector = serde_json::from_value(webhook["namespaceSelector"].clone()).unwrap();
-        let labels = Labels::from([("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())]);
-        let conditions = webhook["matchConditions"].as_array().unwrap().iter().skip(1);
+        let mut labels = Labels::from([("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())]);
+        labels.extend((namespace == EDGE).then(|| ("kausality.io/exclude".to_owned(), String::new())));
+        let conditions = webhook["matchConditions"].as_array().into_iter().flatten().skip(1);
         let mut expressions = conditions.map(|condition| condition["expression"].as_str().unwrap());
         ruled
             && (namespace.is_empty() || selector.matches(&labels))
@@ -129,12 +133,12 @@ fn every_request_is_reviewed_once_for_the_policy_that_decides() {
         let webhooks =
             desired.mutating.map(|found| found["webhooks"].as_array().cloned().unwrap()).unwrap_or_default();
         for (resource, namespace) in served().iter().flat_map(|resource| {
-            ["prod", "test", "shop", "kube-system", OWN, ""].map(|namespace| (resource, namespace))
+            ["prod", "test", "shop", "kube-system", EDGE, OWN, ""].map(|namespace| (resource, namespace))
         }) {
             // The namespaces that only a policy which names them means.
             let means = |policy: &&&Value| match namespace {
                 OWN => false,
-                "kube-system" => policy["spec"]["namespaces"]["names"].to_string().contains(namespace),
+                "kube-system" | EDGE => policy["spec"]["namespaces"]["names"].to_string().contains(namespace),
                 _ => true,
             };
             let meant = chosen

@@ -262,7 +262,8 @@ impl Check {
             }
         }
         let class = decision.class.as_str();
-        let gated = ["create", "update", "release", "delete", "scale"].contains(&class);
+        let gated =
+            ["create", "update", "release", "adopt", "relabel", "delete", "evict", "scale"].contains(&class);
         let unauthorized = decision.explanation.deciding() == Some(Rule::Authorization);
         if !gated && !unauthorized && !decision.verdict.is_allowed() {
             self.problems.push(format!("  a request of class {class} is denied"));

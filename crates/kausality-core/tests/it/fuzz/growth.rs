@@ -52,11 +52,7 @@ impl Growing {
 
     /// Whether time grows far faster than the input; if so, how.
     pub(crate) fn is_superlinear(&self, run: &dyn Fn(&[u8]) -> String) -> Option<String> {
-        let (short, long) = (self.short(), self.long());
-        let told = compare(&short, &long, MORE.1, run)?;
-        let longer = self.with(self.times * MORE.0 * AND_MORE.0);
-        let again = compare(&long, &longer, AND_MORE.1, run)?;
-        Some(format!("{told}; {again}"))
+        is_superlinear(&|times| self.with(times), self.times, run)
     }
 
     /// The input with every occurrence of the value made so many times as long; the second one in the other direction, so
@@ -87,6 +83,19 @@ impl Growing {
         grown.extend_from_slice(rest);
         grown
     }
+}
+
+/// Whether time grows far faster than the input, from inputs of so many items on; if so, how.
+pub(crate) fn is_superlinear(
+    input: &dyn Fn(usize) -> Vec<u8>,
+    items: usize,
+    run: &dyn Fn(&[u8]) -> String,
+) -> Option<String> {
+    let (short, long) = (input(items), input(items * MORE.0));
+    let told = compare(&short, &long, MORE.1, run)?;
+    let longer = input(items * MORE.0 * AND_MORE.0);
+    let again = compare(&long, &longer, AND_MORE.1, run)?;
+    Some(format!("{told}; {again}"))
 }
 
 /// A copy that is not like the others: with other keys, or other names.

@@ -71,3 +71,14 @@ fn a_list_tells_what_was_missed() {
     assert_eq!(shape, [("c", true, false), ("b", true, false), ("b", false, true), ("d", false, true)]);
     assert_eq!(cache.all().len(), 3);
 }
+
+#[test]
+fn of_a_resource_that_is_forgotten_nothing_is_left() {
+    let mut cache = Cache::default();
+    cache.register(&REPLICA_SETS);
+    cache.apply(&PODS, Event::Applied(pod("a", "1", 1, "x")));
+    cache.forget(&PODS);
+    assert_eq!(cache.resources().collect::<Vec<_>>(), [&REPLICA_SETS]);
+    assert!(cache.find("1").is_none() && cache.dependents("x").next().is_none());
+    assert!(cache.owned(&PODS, "x").next().is_none() && cache.list(&PODS).next().is_none());
+}

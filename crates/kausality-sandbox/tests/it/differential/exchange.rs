@@ -13,7 +13,8 @@ pub(crate) type Answer = (u16, Value);
 /// - `body`: an object; or a text, if it is no JSON,
 /// - `edit`: a merge patch; the body is the object as it is, changed so,
 /// - `type`: the content type,
-/// - `as`: who is impersonated, with the right to do all.
+/// - `as`: who is impersonated, with the right to do all,
+/// - `fill`: how many letters `$fill` stands for.
 ///
 /// `$uid` and `$version` stand for those of the object.
 pub(crate) async fn send(client: &Client, request: &Value) -> Answer {
@@ -33,6 +34,9 @@ pub(crate) async fn send(client: &Client, request: &Value) -> Answer {
             let (_, live) = get(client, path).await;
             body = body.replace(place, live["metadata"][key].as_str().unwrap_or("1"));
         }
+    }
+    if let Some(letters) = request["fill"].as_u64() {
+        body = body.replace("$fill", &"a".repeat(usize::try_from(letters).unwrap()));
     }
     let mut sent = http::Request::builder()
         .method(method)

@@ -1,3 +1,5 @@
+use std::fs;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -29,9 +31,7 @@ impl Dir {
 
     /// The certificate after a look at the files, as if the pause were over.
     fn look(&self) -> Vec<u8> {
-        self.files.last.lock().unwrap().at -= PAUSE;
-        self.files.refresh();
-        self.files.current.load().cert[0].to_vec()
+        self.files.0.look().cert[0].to_vec()
     }
 }
 
@@ -67,9 +67,7 @@ fn files_are_left_alone_during_the_pause() {
     let (certificate, key) = pem();
     dir.write("tls.crt", &certificate);
     dir.write("tls.key", &key);
-    dir.files.last.lock().unwrap().at = Instant::now() + PAUSE;
-    dir.files.refresh();
-    assert_eq!(dir.files.current.load().cert[0].to_vec(), old);
+    assert_eq!(dir.files.0.during_the_pause().cert[0].to_vec(), old);
 }
 
 #[test]
@@ -77,7 +75,7 @@ fn errors_do_not_quote_the_key() {
     let dir = Dir::new();
     let one_line = pem().1.replace('\n', "").trim_end_matches('-').to_owned();
     dir.write("tls.key", &one_line);
-    let error = Files::open(dir.files.certificate.clone(), dir.files.key.clone()).unwrap_err();
+    let error = Files::open(dir.dir.path().join("tls.crt"), dir.dir.path().join("tls.key")).unwrap_err();
     assert!(matches!(error, CertificateError::NoKey { .. }), "{error:?}");
     assert!(!format!("{error} {error:?}").contains(&one_line[30..60]));
 }

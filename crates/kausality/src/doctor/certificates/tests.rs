@@ -60,6 +60,9 @@ fn a_certificate_is_trusted_for_its_life() {
     check(&good, &bundle, "12", Outcome::Warning, "ends in 24 hours");
     check(&good, &bundle, "13", Outcome::Failed, "is over since 2026-01-13T00:00:00Z");
     check(&good, &bundle, "14", Outcome::Failed, "is over since");
+    let future = secret(HOST, (5, 13), &ours);
+    check(&future, &bundle, "04", Outcome::Failed, "is not valid before 2026-01-05T00:00:00Z");
+    check(&future, &bundle, "05", Outcome::Ok, "trusted");
     // Nothing is registered yet.
     check(&good, &Seen::Absent, "02", Outcome::Ok, "trusted");
 }
@@ -102,6 +105,14 @@ fn a_ca_that_ends_has_a_successor() {
         "14",
         Outcome::Failed,
         "the CA CN=old of the caBundle",
+    );
+    let early = secret(HOST, (1, 31), &new);
+    check(
+        &early,
+        &trusting(&new.pem),
+        "02",
+        Outcome::Failed,
+        "the CA CN=new of the caBundle of p.drift.kausality.io is not valid before 2026-01-09",
     );
     // What has retired does not matter.
     let serving = secret(HOST, (9, 31), &new);

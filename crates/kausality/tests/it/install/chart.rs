@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Parser as _;
 use kausality_testbed::eventually;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::install::stage::*;
 
@@ -52,6 +52,13 @@ async fn values_are_checked() {
         ("webhook.replica=3", "replica"),
         ("webhook.replicas=many", "replicas"),
         ("webhook.defaultMode=warn", "defaultMode"),
+        ("webhook.clientAuthentication.caSecret.nam=a", "nam"),
+        ("webhook.clientAuthentication.tokenSecret.key=a", "name"),
+        ("webhook.clientAuthentication.names={kube-apiserver}", "give caSecret or caConfigMap, too"),
+        (
+            "webhook.clientAuthentication.caSecret.name=a,webhook.clientAuthentication.caConfigMap.name=b",
+            "give caSecret or caConfigMap, not both",
+        ),
         ("certificates.mode=mine", "mode"),
         ("image.digest=latest", "digest"),
         ("policies[0].name=a", "spec"),
@@ -91,6 +98,58 @@ async fn values_that_pass_make_objects() {
     assert!(priority.iter().all(|one| one["kind"] != "PriorityClass"));
     let budget = budget.iter().find(|one| one["kind"] == "PodDisruptionBudget").unwrap();
     assert_eq!(budget["spec"]["maxUnavailable"], "50%");
+}
+
+/// What API servers are known by is mounted, and the flags are those of the program.
+#[tokio::test]
+async fn the_webhook_asks_who_posts_reviews_if_it_is_told_by_what() {
+    let Some(helm) = Helm::find().await else { return };
+    for (values, flags, sources) in [
+        ("", &[][..], Value::Null),
+        (
+            "webhook.clientAuthentication.caSecret.name=a,webhook.clientAuthentication.names={b,c}",
+            &["--client-ca=/etc/kausality/clients/ca.crt", "--client-names=b,c"],
+            json!([{"secret": {"name": "a", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]),
+        ),
+        (
+            "webhook.clientAuthentication.caConfigMap.name=a,webhook.clientAuthentication.caConfigMap.key=b",
+            &["--client-ca=/etc/kausality/clients/ca.crt"],
+            json!([{"configMap": {"name": "a", "items": [{"key": "b", "path": "ca.crt"}]}}]),
+        ),
+        (
+            "webhook.clientAuthentication.tokenSecret.name=a",
+            &["--client-token-file=/etc/kausality/clients/token"],
+            json!([{"secret": {"name": "a", "items": [{"key": "token", "path": "token"}]}}]),
+        ),
+    ] {
+        let made = objects(&helm.template(&["--show-only", "templates/webhook.yaml", "--set", values]));
+        let pod = &made.iter().find(|one| one["kind"] == "Deployment").unwrap()["spec"]["template"]["spec"];
+        let given = pod["containers"][0]["args"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let given: Vec<&str> = given.filter(|flag| flag.starts_with("--client-")).collect();
+        assert_eq!(given, flags, "{values}");
+        assert_eq!(pod["volumes"][0]["projected"]["sources"], sources, "{values}");
+        let mounted = &pod["containers"][0]["volumeMounts"][0]["mountPath"];
+        let folder = if flags.is_empty() { Value::Null } else { "/etc/kausality/clients".into() };
+        assert_eq!(*mounted, folder, "{values}");
+    }
+}
+
+/// Only the port for reviews is narrowed: probes and metrics have a value of their own.
+#[tokio::test]
+async fn a_network_policy_names_who_may_post_reviews() {
+    let Some(helm) = Helm::find().await else { return };
+    let peer = json!({"ipBlock": {"cidr": "10.0.0.0/28"}});
+    let value = format!("networkPolicy.apiServer.from=[{peer}]");
+    for (value, expected) in [("networkPolicy.apiServer.from=[]", Value::Null), (&value, json!([peer]))] {
+        let made = objects(&helm.template(&["--show-only", "templates/network.yaml", "--set-json", value]));
+        let of = |name: &str| {
+            made.iter().find(|one| one["metadata"]["name"] == name).unwrap()["spec"]["ingress"].clone()
+        };
+        let webhook = of("kausality-webhook");
+        assert_eq!((&webhook[0]["ports"][0]["port"], &webhook[0]["from"]), (&json!("https"), &expected));
+        assert_eq!((&webhook[1]["ports"][0]["port"], &webhook[1]["from"]), (&json!("metrics"), &Value::Null));
+        assert_eq!(of("kausality-controller")[0]["from"], Value::Null);
+    }
 }
 
 /// A curated policy is left out by each of its names.
@@ -147,10 +206,22 @@ async fn certificates_come_from_one_place() {
         assert!(arguments.as_array().unwrap().contains(&flag.into()), "{mode}: {arguments}");
         let rules = of("Role", "kausality-controller")["rules"].to_string();
         let secrets = rules.split(r#""resources":["secrets"]"#).count() - 1;
-        assert_eq!(secrets, if writes { 2 } else { 1 }, "{mode}: {rules}");
+        // It makes the salt in any case: that takes the right to create, and to see whether it is there.
+        assert_eq!(secrets, 3, "{mode}: {rules}");
         assert_eq!(rules.contains(r#""watch","update""#), writes, "{mode}: {rules}");
         assert_eq!(made.iter().filter(|one| one["kind"] == "Certificate").count(), issued, "{mode}");
     }
+}
+
+/// Nobody is asked about them: a webhook that is down must not keep an installation from being mended or removed.
+#[test]
+fn the_roles_of_the_chart_are_known_as_our_own() {
+    let of_roles =
+        |object: &&Value| matches!(object["kind"].as_str(), Some("ClusterRole" | "ClusterRoleBinding"));
+    let objects = objects(&read("deploy/golden/everything.yaml"));
+    let names: BTreeSet<&str> =
+        objects.iter().filter(of_roles).map(|object| object["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, kausality_controller::desired::OWN_ROLES.into());
 }
 
 #[test]

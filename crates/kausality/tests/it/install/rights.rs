@@ -43,6 +43,8 @@ async fn each_may_do_its_work_and_little_else() {
         ("kausality-webhook", "patch kausalities.kausality.io", false),
         ("kausality-webhook", "create events.events.k8s.io -n shop", true),
         ("kausality-webhook", &format!("watch secrets/kausality-webhook-tls {here}"), true),
+        ("kausality-webhook", &format!("get secrets/kausality-salt {here}"), true),
+        ("kausality-webhook", &format!("watch secrets/kausality-salt {here}"), false),
         ("kausality-webhook", &format!("get secrets/other {here}"), false),
         ("kausality-webhook", &format!("patch secrets/kausality-webhook-tls {here}"), false),
         ("kausality-webhook", &format!("patch configmaps/kausality-inputs {here}"), true),
@@ -59,6 +61,8 @@ async fn each_may_do_its_work_and_little_else() {
         ("kausality-controller", "delete validatingwebhookconfigurations/other", false),
         ("kausality-controller", &format!("create secrets {here}"), true),
         ("kausality-controller", &format!("update secrets/kausality-webhook-tls {here}"), true),
+        ("kausality-controller", &format!("get secrets/kausality-salt {here}"), true),
+        ("kausality-controller", &format!("update secrets/kausality-salt {here}"), false),
         ("kausality-controller", &format!("get secrets/other {here}"), false),
         ("kausality-controller", "get secrets/kausality-webhook-tls -n default", false),
         ("kausality-controller", &format!("update leases/kausality-controller {here}"), true),
@@ -106,9 +110,12 @@ async fn the_controller_writes_roles_of_policies_only() {
     for (object, reason) in [
         (role("evil", &json!({})), "the roles of policies only"),
         (role("kausality-webhook-policies", &json!({})), "the roles of policies only"),
-        (role("kausality:policy:a", &json!({"/rules": all})), "get, list, watch and patch"),
+        (role("kausality:policy:a", &json!({"/rules": all.clone()})), "get, list, watch and patch"),
         (role("kausality:policy:a", &json!({"/rules": urls})), "get, list, watch and patch"),
-        (role("kausality:policy:a", &json!({"/metadata/labels": admin})), "are gathered into no role"),
+        (
+            role("kausality:policy:a", &json!({"/metadata/labels": admin.clone()})),
+            "are gathered into no role",
+        ),
         (
             role("kausality:policy:a", &json!({"/metadata/labels": {"team": "a"}})),
             "have no labels but their own",
@@ -119,6 +126,26 @@ async fn the_controller_writes_roles_of_policies_only() {
     }
     let (deleted, said) =
         as_account(&plane, "kausality-controller", &["delete", "clusterrole", "kausality-webhook"]);
+    assert!(!deleted && said.contains("the roles of policies only"), "{said}");
+
+    // Of its own role, it changes the owners and nothing else.
+    let uid = get(&plane, &["namespace", "kausality-system"])["metadata"]["uid"].clone();
+    let owners = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "kausality-system", "uid": uid}]);
+    let all_rules = json!({"rules": all});
+    let gathered = json!({"metadata": {"labels": admin}});
+    for (patch, refusal) in [
+        (&json!({"metadata": {"ownerReferences": owners}}), None),
+        (&all_rules, Some("does not change what it may do")),
+        (&gathered, Some("are gathered into no role")),
+    ] {
+        let patch = patch.to_string();
+        let arguments = ["patch", "clusterrole", "kausality-controller", "--type=merge", "-p", &patch];
+        let (accepted, said) = as_account(&plane, "kausality-controller", &arguments);
+        assert_eq!(accepted, refusal.is_none(), "{said}");
+        assert!(refusal.is_none_or(|refusal| said.contains(refusal)), "{said}");
+    }
+    let (deleted, said) =
+        as_account(&plane, "kausality-controller", &["delete", "clusterrole", "kausality-controller"]);
     assert!(!deleted && said.contains("the roles of policies only"), "{said}");
 
     assert!(!may(&plane, "kausality-webhook", "patch deployments.apps -n shop"));

@@ -8,7 +8,7 @@ use kausality_testbed::ControlPlane;
 use serde_json::{Value, json};
 
 /// Where the API server puts what Kausality notes.
-const PREFIX: &str = "drift.kausality.io/";
+const PREFIXES: [&str; 2] = ["drift.kausality.io/", "status.kausality.io/"];
 
 /// Replays the audit log of a control plane, and fails unless each request that was reviewed has the same decision there.
 /// `arguments` are those of the replay: what the webhook was started with.
@@ -77,7 +77,10 @@ struct Said {
 impl Said {
     /// What the audit log tells. Nothing, if Kausality was not asked, or if nothing can be compared.
     fn live(event: &Value) -> Option<Self> {
-        let noted = |key: &str| event["annotations"].get(format!("{PREFIX}{key}")).cloned();
+        let noted = |key: &str| {
+            let of = |prefix: &&str| event["annotations"].get(format!("{prefix}{key}")).cloned();
+            PREFIXES.iter().find_map(of)
+        };
         let decision = noted("decision")?;
         // Refused after Kausality was asked, mostly for a conflict: the log shows neither the object as it was sent nor what
         // it was compared with. The same holds for what Kausality denied.

@@ -1,7 +1,7 @@
 //! The controller and two replicas of the webhook, each with the rights that ship and no more.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -18,45 +18,62 @@ const CONTROLLER: &str = "system:serviceaccount:kausality-system:kausality-contr
 pub(crate) const WEBHOOK: &str = "system:serviceaccount:kausality-system:kausality-webhook";
 
 /// Kausality as it is installed, but for where its processes run.
-pub(crate) struct Installation<'a> {
-    plane: &'a ControlPlane,
+pub(crate) struct Installation {
+    folder: PathBuf,
+    kubeconfig: PathBuf,
     url: String,
+    /// More arguments for the webhooks.
+    more: Vec<String>,
     places: Arc<Mutex<Vec<Place>>>,
     running: Vec<Webhook>,
+    /// How many webhooks have been started.
+    started: usize,
 }
 
-impl<'a> Installation<'a> {
+impl Installation {
     /// Definitions, rights, and two replicas of the webhook behind one address; no controller.
-    pub(crate) async fn start(plane: &'a ControlPlane) -> Self {
+    pub(crate) async fn start(plane: &ControlPlane) -> Self {
         Self::start_with(plane, &[]).await
     }
 
     /// The same, with more arguments for the webhooks.
-    pub(crate) async fn start_with(plane: &'a ControlPlane, more: &[&str]) -> Self {
+    pub(crate) async fn start_with(plane: &ControlPlane, more: &[&str]) -> Self {
+        Self::start_under(plane, "deploy/crds", more).await
+    }
+
+    /// The same, under other definitions than those that ship.
+    pub(crate) async fn start_under(plane: &ControlPlane, definitions: &str, more: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for path in ["deploy/crds", "deploy/manifests"] {
+        for path in [definitions, "deploy/manifests"] {
             must(plane, "admin", &["apply", "--server-side", "-f", root.join(path).to_str().unwrap()]);
         }
         must(plane, "admin", &["wait", "--for=condition=Established", "crd/kausalities.kausality.io"]);
-        let mut all = Self { plane, url: String::new(), places: Arc::default(), running: Vec::new() };
-        for number in 0..2 {
-            all.spawn_webhook(number, more);
+        let mut all = Self {
+            folder: plane.folder().to_owned(),
+            kubeconfig: plane.kubeconfig(),
+            url: String::new(),
+            more: more.iter().map(|&argument| argument.to_owned()).collect(),
+            places: Arc::default(),
+            running: Vec::new(),
+            started: 0,
+        };
+        for _ in 0..2 {
+            all.spawn_webhook();
         }
         // Not a loopback address: the API server talks to it as it does to a Service.
         all.url = format!("https://0.0.0.0:{}", balance(all.places.clone()).await);
         all
     }
 
-    fn spawn_webhook(&mut self, number: usize, more: &[&str]) {
+    fn spawn_webhook(&mut self) {
         let address = || format!("127.0.0.1:{}", free_port().unwrap());
         let place = Place { admission: address(), health: address() };
-        let kubeconfig = self.plane.kubeconfig();
         let arguments = [
             "webhook",
             "--quiet-time",
             "0s",
             "--kubeconfig",
-            kubeconfig.to_str().unwrap(),
+            self.kubeconfig.to_str().unwrap(),
             "--as",
             WEBHOOK,
             "--bind-address",
@@ -66,9 +83,37 @@ impl<'a> Installation<'a> {
             "--tls-secret",
             "kausality-system/kausality-webhook-tls",
         ];
-        let arguments = [&arguments[..], more].concat();
-        self.running.push(Webhook::command(self.plane, &format!("webhook-{number}.log"), &arguments));
+        let arguments: Vec<&str> =
+            arguments.into_iter().chain(self.more.iter().map(String::as_str)).collect();
+        let log = format!("webhook-{}.log", self.started);
+        self.running.push(Webhook::command_in(&self.folder, &log, &arguments));
         self.places.lock().unwrap().push(place);
+        self.started += 1;
+    }
+
+    /// Replaces the oldest webhook as a rolling update does: it goes when the new one is ready.
+    pub(crate) async fn replace_webhook(&mut self) {
+        self.spawn_webhook();
+        self.ready().await;
+        self.running.remove(0).terminate().await;
+        self.places.lock().unwrap().remove(0);
+    }
+
+    /// Tells all webhooks to stop.
+    pub(crate) async fn stop(&mut self) {
+        for webhook in &mut self.running {
+            webhook.terminate().await;
+        }
+    }
+
+    /// Where logs are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The webhooks that run.
+    pub(crate) fn webhooks(&self) -> impl Iterator<Item = u32> {
+        self.running.iter().map(|webhook| webhook.0.id())
     }
 
     pub(crate) fn places(&self) -> Vec<Place> {
@@ -77,11 +122,10 @@ impl<'a> Installation<'a> {
 
     /// One more controller.
     pub(crate) fn spawn_controller(&self, log: &str, more: &[&str]) -> Webhook {
-        let kubeconfig = self.plane.kubeconfig();
         let arguments = [
             "controller",
             "--kubeconfig",
-            kubeconfig.to_str().unwrap(),
+            self.kubeconfig.to_str().unwrap(),
             "--as",
             CONTROLLER,
             "--webhook-url",
@@ -89,7 +133,7 @@ impl<'a> Installation<'a> {
             "--anchor",
             "kausality-controller",
         ];
-        Webhook::command(self.plane, log, &[&arguments, more].concat())
+        Webhook::command_in(&self.folder, log, &[&arguments, more].concat())
     }
 
     /// Waits until all replicas want to be asked.
@@ -279,7 +323,7 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
     installation.ready().await;
     for webhook in ["examples.drift.kausality.io", "examples.drift-log.kausality.io"] {
         let found = watched(&configuration(&plane), webhook);
-        assert_eq!(found, ["widgets", "widgets/status", "widgets/scale"], "{webhook}");
+        assert_eq!(found, ["widgets", "widgets/scale"], "{webhook}");
     }
     must(&plane, "alice", &["create", "namespace", "prod"]);
     for (namespace, webhook) in
@@ -351,4 +395,70 @@ async fn what_is_served_and_who_is_a_parent_is_learned() {
     })
     .await
     .unwrap();
+}
+
+/// Whoever deletes the namespace, and uninstalls nothing, must not be left with a registration that refuses every write: a
+/// controller takes it away at once, and where none runs, Kubernetes does when the namespace is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_registration_goes_with_the_namespace() {
+    let Some(plane) = stage().await else { return };
+    let installation = Installation::start(&plane).await;
+    let apps = json!([{"apiGroups": ["apps"], "resources": ["deployments"]}]);
+    apply(&plane, "alice", &policy("workloads", &json!({"resources": apps, "mode": "enforce"})));
+    let controller = installation.spawn_controller("controller.log", &[]);
+    told(&plane, "workloads", "Ready", "Configured").await;
+    let anchor = get(&plane, &["clusterrole", "kausality-controller"]);
+    let namespace = || get(&plane, &["namespace", "kausality-system"]);
+    let owners = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "kausality-system",
+        "uid": namespace()["metadata"]["uid"]}]);
+    assert_eq!(anchor["metadata"]["ownerReferences"], owners);
+
+    // Something keeps the namespace from going.
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "held", "namespace": "kausality-system", "finalizers": ["example.com/held"]}});
+    apply(&plane, "alice", &held);
+    let delete = ["delete", "namespace", "kausality-system", "--wait=false"];
+    let away = async |what: &str| {
+        let begun = Instant::now();
+        let look = async || configuration(&plane).is_null().then_some(());
+        eventually(PATIENCE, "the end of the registration", look).await.unwrap();
+        println!("{what}: the registration was gone after {:?}", begun.elapsed());
+    };
+    must(&plane, "alice", &delete);
+    away("with a controller").await;
+    assert!(!namespace().is_null());
+    let validating = get(&plane, &["validatingwebhookconfiguration", "kausality"]);
+    assert!(validating.is_null(), "{validating:#}");
+
+    drop(controller);
+    let free = r#"{"metadata": {"finalizers": null}}"#;
+    must(
+        &plane,
+        "alice",
+        &["patch", "configmap", "held", "-n", "kausality-system", "--type=merge", "-p", free],
+    );
+    let all_gone = async || {
+        eventually(PATIENCE, "the end of namespace and anchor", async || {
+            let anchor = get(&plane, &["clusterrole", "kausality-controller"]);
+            (namespace().is_null() && anchor.is_null()).then_some(())
+        })
+        .await
+        .unwrap();
+    };
+    all_gone().await;
+
+    // Installed once more, and nobody is there to see it go.
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/manifests");
+    must(&plane, "admin", &["apply", "--server-side", "-f", manifests.to_str().unwrap()]);
+    let controller = installation.spawn_controller("controller-2.log", &[]);
+    eventually(PATIENCE, "the registration", async || (!configuration(&plane).is_null()).then_some(()))
+        .await
+        .unwrap();
+    drop(controller);
+    must(&plane, "alice", &delete);
+    away("without a controller").await;
+    all_gone().await;
+    let events = plane.audit().unwrap();
+    let refused: Vec<String> = refused(&events, CONTROLLER).filter(|call| !call.contains("leases")).collect();
+    assert_eq!(refused, [""; 0]);
 }

@@ -123,13 +123,17 @@ async fn beside_what_a_policy_names() {
     })
     .await
     .unwrap();
-    let rules = eventually(PATIENCE, "an entry for its parents", async || {
-        let all = configuration(&plane)["webhooks"].as_array().cloned().unwrap_or_default();
-        all.into_iter().find(|one| one["name"] == "maps.decisions.kausality.io")
-    })
-    .await
-    .unwrap()["rules"]
-        .clone();
-    assert_eq!(rules[0]["resources"], json!(["boxes", "boxes/status"]), "{rules}");
+    // Their status passes where nobody answers.
+    for (part, resource, failure_policy) in
+        [("decisions", "boxes", "Fail"), ("decisions-status", "boxes/status", "Ignore")]
+    {
+        let entry = eventually(PATIENCE, "an entry for its parents", async || {
+            let all = configuration(&plane)["webhooks"].as_array().cloned().unwrap_or_default();
+            all.into_iter().find(|one| one["name"] == format!("maps.{part}.kausality.io"))
+        });
+        let entry = entry.await.unwrap();
+        assert_eq!(entry["rules"][0]["resources"], json!([resource]), "{entry:#}");
+        assert_eq!(entry["failurePolicy"], failure_policy, "{entry:#}");
+    }
     who_may_decides(&plane).await;
 }

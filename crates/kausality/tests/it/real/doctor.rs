@@ -12,7 +12,7 @@ use crate::real::{
 };
 
 /// What the doctor says as JSON, and its exit code.
-fn examine(plane: &ControlPlane) -> (i32, Value) {
+pub(crate) fn examine(plane: &ControlPlane) -> (i32, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_kausality"))
         .args(["doctor", "-o", "json", "--as", "alice", "--as-group", MASTERS, "--kubeconfig"])
         .arg(plane.kubeconfig())
@@ -29,7 +29,7 @@ fn check<'a>(said: &'a Value, name: &str) -> &'a Value {
 }
 
 #[track_caller]
-fn assert_check(said: &Value, name: &str, outcome: &str, words: &str) {
+pub(crate) fn assert_check(said: &Value, name: &str, outcome: &str, words: &str) {
     let check = check(said, name);
     assert_eq!(check["outcome"], outcome, "{check:#}");
     assert!(check.to_string().contains(words), "{words}: {check:#}");
@@ -57,6 +57,7 @@ async fn a_bare_cluster_lacks_everything() {
         "Secret kausality-system/kausality-webhook-tls does not exist",
     );
     assert_check(&said, "answering", "failed", "no Pod is ready behind Service");
+    assert_check(&said, "clients", "skipped", "not registered");
     assert_check(&said, "rights", "failed", "kausality-webhook may not get, list, watch namespaces");
     // kube-controller-manager makes these accounts as it starts.
     eventually(PATIENCE, "the service account of the Deployment controller", async || {
@@ -75,7 +76,7 @@ async fn a_bare_cluster_lacks_everything() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("0 failed, 0 warnings, 9 skipped, 2 ok") && text.contains("forbidden"), "{text}");
+    assert!(text.contains("0 failed, 0 warnings, 10 skipped, 2 ok") && text.contains("forbidden"), "{text}");
 }
 
 fn certificate() -> (String, String, String) {
@@ -194,7 +195,7 @@ async fn a_missing_rule_is_named() {
                 "verbs": ["patch"]},
             {"apiGroups": ["kausality.io"], "resources": ["drifts", "clusterdrifts"], "verbs": ["create", "get", "list", "watch", "patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kausality-webhook-tls"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kausality-webhook-tls", "kausality-salt"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}),
     );
     must(
@@ -300,6 +301,7 @@ async fn an_installation_is_healthy() {
     for name in ["lease", "policies", "registration", "certificates", "answering", "rights", "controllers"] {
         assert_check(&said, name, "ok", "");
     }
+    assert_check(&said, "clients", "warning", "takes reviews from anybody who reaches its port");
 
     // Nobody repairs what is taken away any more.
     drop(controller);
@@ -337,7 +339,7 @@ async fn a_webhook_that_answers_is_heard() {
             "ok",
             &format!("it answered a dry run of a {kind} in namespace default"),
         );
-        assert_check(&said, "registration", "ok", "2 entries");
+        assert_check(&said, "registration", "ok", "4 entries");
         assert_check(&said, "deployments", "skipped", "has registered itself");
         let stored = get(&plane, &[resources, "-n", "default"]);
         assert!(!stored.to_string().contains("kausality-doctor"), "{stored:#}");

@@ -106,6 +106,52 @@ async fn a_hot_loop_is_one_entry() {
     }
 }
 
+/// A person writes what a controller was denied, and more: the drift is over, and says how often it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drift_whose_child_has_moved_on_is_superseded_and_keeps_its_count() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    define(&plane).await;
+    let _webhook = Webhook::start(&plane).await;
+    let name = settled(&plane).await;
+    let client = plane.client(CONTROLLER, &[MASTERS]).unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "ReplicaSet"));
+    let sets: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind);
+    let patch = json!({"spec": {"minReadySeconds": 7}});
+    for _ in 0..7 {
+        match sets.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let [entry] = drifts(&plane).try_into().unwrap();
+    let id = entry["metadata"]["name"].as_str().unwrap().to_owned();
+    assert_eq!(entry["status"]["state"], "Blocked");
+    assert_eq!(entry["spec"]["newObject"]["spec"]["minReadySeconds"], 7);
+    // The objects are in the entry once, and not field by field in its managed fields, too.
+    let managed =
+        get(&plane, &["drift", &id, "--show-managed-fields"])["metadata"]["managedFields"].to_string();
+    assert!(managed.contains("f:newObject") && !managed.contains("f:selector"), "{managed}");
+
+    must(&plane, "alice", &["patch", "rs", &name, "--type=merge", "-p", r#"{"spec":{"minReadySeconds":9}}"#]);
+    // The leader looks every 30 s, and meets the count that is written then: it closes the entry at its next look.
+    let over = eventually(2 * PATIENCE, "the end", async || {
+        let entry = get(&plane, &["drift", &id]);
+        let is_over = entry["status"]["state"] == "Resolved" && entry["status"]["count"] == 7;
+        if is_over { Ok(entry) } else { Err(entry["status"].to_string()) }
+    })
+    .await
+    .unwrap();
+    let resolution = &over["status"]["resolution"];
+    assert_eq!(resolution["reason"], "Superseded");
+    let message = "spec.minReadySeconds of the child has changed since: neither absent nor 7";
+    assert_eq!(resolution["message"], message);
+    // Undoing that is another drift, which is open: the child is as it was when it was tried.
+    let open: Vec<Value> =
+        drifts(&plane).into_iter().filter(|it| it["status"]["state"] != "Resolved").collect();
+    assert!(open.iter().all(|it| it["spec"]["changes"][0]["old"] == "9"), "{open:#?}");
+}
+
 /// With `--approval-authorization rbac`, deciding takes a right of its own, and what is decided is signed.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_decide_is_for_roles_to_say() {

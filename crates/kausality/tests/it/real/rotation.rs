@@ -27,7 +27,7 @@ fn state(plane: &ControlPlane) -> Value {
 }
 
 /// Whether what API servers trust now is what every replica shows now.
-async fn is_trusted(plane: &ControlPlane, installation: &Installation<'_>) -> Result<(), String> {
+async fn is_trusted(plane: &ControlPlane, installation: &Installation) -> Result<(), String> {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
     let found = get(plane, &["mutatingwebhookconfiguration", "kausality"]);
     let bundle = found["webhooks"][0]["clientConfig"]["caBundle"].as_str().ok_or("no configuration")?;

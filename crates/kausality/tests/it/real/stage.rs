@@ -2,6 +2,7 @@
 
 use std::{
     ops::{Deref, DerefMut},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -78,9 +79,24 @@ impl Webhook {
 
     /// Another command of ours.
     pub(crate) fn command(plane: &ControlPlane, log: &str, arguments: &[&str]) -> Self {
-        let log = std::fs::File::create(plane.folder().join(log)).unwrap();
+        Self::command_in(plane.folder(), log, arguments)
+    }
+
+    /// The same, with its log in a folder.
+    pub(crate) fn command_in(folder: &Path, log: &str, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(folder.join(log)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kausality"));
+        // As the image has it.
+        command.env("MALLOC_TRIM_THRESHOLD_", "131072");
         Self(command.args(arguments).stderr(Stdio::from(log)).spawn().unwrap())
+    }
+
+    /// Tells it to stop, as a kubelet does, and waits until it has.
+    pub(crate) async fn terminate(&mut self) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        let ended = eventually(PATIENCE, "the end of the process", async || self.0.try_wait().unwrap());
+        assert!(ended.await.unwrap().success());
     }
 
     /// One that is registered for workloads.

@@ -145,7 +145,9 @@ async fn what_is_not_drift_costs_no_api_call() {
 }
 
 fn is_reviewed(event: &AuditEvent) -> bool {
-    event.annotations.contains_key("drift.kausality.io/decision")
+    ["drift", "status"]
+        .iter()
+        .any(|it| event.annotations.contains_key(&format!("{it}.kausality.io/decision")))
 }
 
 pub(crate) const EKS_CONTROLLER: &str = "system:serviceaccount:infra:eks-controller";

@@ -108,6 +108,7 @@ pub(crate) struct Audited {
 impl Audited {
     /// What Kausality said about it.
     pub(crate) fn said(&self, key: &str) -> Option<&str> {
-        self.annotations.get(&format!("drift.kausality.io/{key}")).map(String::as_str)
+        let of = |webhook: &str| self.annotations.get(&format!("{webhook}.kausality.io/{key}"));
+        of("drift").or_else(|| of("status")).map(String::as_str)
     }
 }

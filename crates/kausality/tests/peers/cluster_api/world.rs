@@ -42,7 +42,7 @@ pub(super) struct World {
     programs: RefCell<Vec<Program>>,
     /// One for each person: each has connections of its own.
     clients: RefCell<HashMap<String, Client>>,
-    plane: ControlPlane,
+    pub(super) plane: ControlPlane,
 }
 
 impl World {

@@ -5,6 +5,7 @@ use super::kinds::{Composition, Mode};
 use super::shop::Shop;
 use super::world;
 use super::world::{CROSSPLANE, Kausality};
+use crate::agreement;
 use crate::check::{none_is_drift, summary};
 use crate::stage::say;
 
@@ -25,6 +26,7 @@ async fn a_trace_of_a_claim_begins_with_who_changed_it() {
     let changes = log.changes(begun);
     say(format_args!("claim created and edited: {}", summary(&changes)));
     none_is_drift(&changes);
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -49,5 +51,6 @@ async fn a_composite_that_is_set_back_to_its_claim_is_drift() {
     none_is_drift(&children);
     let causes: Vec<_> = composite.iter().map(|change| (&*change.user, change.cause.as_deref())).collect();
     assert_eq!(causes, [("bob", Some("Origin")), (CROSSPLANE, Some("Drift"))], "{composite:#?}");
+    agreement::check(&world.plane, &[]);
     world.runs();
 }

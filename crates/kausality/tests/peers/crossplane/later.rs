@@ -5,6 +5,7 @@ use super::kinds::{Composition, Mode};
 use super::shop::Shop;
 use super::world;
 use super::world::Kausality;
+use crate::agreement;
 use crate::check::{none_is_drift, summary};
 use crate::stage::say;
 
@@ -61,6 +62,7 @@ async fn what_people_asked_for_long_ago_is_no_drift() {
     settled(&shops, &mut log).await;
     let changes = log.changes(begun);
     assert!(changes.is_empty(), "Crossplane was merely started again: {changes:#?}");
+    agreement::check(&world.plane, &[]);
     world.runs();
 }
 
@@ -87,5 +89,6 @@ async fn a_revision_that_somebody_chose_is_no_drift() {
     say(format_args!("revision chosen by a person: {}", summary(&chosen)));
     none_is_drift(&chosen);
     all_begin_with(&shop, "bob").await;
+    agreement::check(&world.plane, &[]);
     world.runs();
 }

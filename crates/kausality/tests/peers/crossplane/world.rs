@@ -40,7 +40,7 @@ pub(super) struct World {
     port: u16,
     /// One for each person: each has connections of its own.
     clients: RefCell<HashMap<String, Client>>,
-    plane: ControlPlane,
+    pub(super) plane: ControlPlane,
 }
 
 impl World {

@@ -36,6 +36,7 @@ pub(super) fn target(name: &str) -> Value {
 }
 
 /// What became of writes.
+#[derive(Debug)]
 pub(super) struct Writes {
     /// When something began to happen to the webhook.
     begun: Instant,
@@ -44,6 +45,7 @@ pub(super) struct Writes {
     failures: Vec<Failure>,
 }
 
+#[derive(Debug)]
 struct Failure {
     at: Instant,
     text: String,
@@ -55,6 +57,26 @@ impl Writes {
     pub(super) fn all_passed(&self) {
         let texts = self.failures.iter().map(|failure| &*failure.text).collect::<Vec<_>>();
         assert!(texts.is_empty(), "{} writes failed: {texts:#?}", texts.len());
+    }
+
+    /// Writes failed because the webhook could not be called: it was really away.
+    #[track_caller]
+    pub(super) fn some_failed(&self) {
+        let is_missed = |failure: &&Failure| failure.text.contains("failed calling webhook");
+        assert!(self.failures.iter().any(|failure| is_missed(&failure)), "{self:#?}");
+    }
+
+    pub(super) fn failed(&self) -> usize {
+        self.failures.len()
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.done + self.failed()
+    }
+
+    /// How long after it began to happen the last write failed.
+    pub(super) fn last_failure(&self) -> Option<Duration> {
+        self.failures.iter().map(|failure| failure.at.saturating_duration_since(self.begun)).max()
     }
 
     /// Writes failed only because the webhook could not be called, for one of these reasons, and not for longer than this.
@@ -97,10 +119,8 @@ pub(super) async fn under_writers(stage: &Stage, what: &str, act: impl AsyncFnOn
         sum.slowest = sum.slowest.max(slowest);
         sum.failures.extend(failures);
     }
-    let (failed, slowest) = (sum.failures.len(), sum.slowest);
-    let last = sum.failures.iter().map(|failure| failure.at.saturating_duration_since(begun)).max();
-    let last = last.map(|last| format!(" (the last one after {last:.1?})")).unwrap_or_default();
-    let all = sum.done + failed;
+    let (failed, all, slowest) = (sum.failed(), sum.all(), sum.slowest);
+    let last = sum.last_failure().map(|last| format!(" (the last one after {last:.1?})")).unwrap_or_default();
     say(format_args!("{what}: {failed} of {all} writes failed{last}, slowest {slowest:.2?}, in {took:.1?}"));
     sum
 }

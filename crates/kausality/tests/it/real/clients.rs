@@ -1,0 +1,131 @@
+//! An API server that shows who it is, and somebody who only says so.
+
+use std::path::Path;
+
+use kausality_testbed::{Component, free_port};
+use kube::Client;
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+
+use crate::real::{
+    doctor::{assert_check, examine},
+    stage::*,
+};
+
+/// A review that no API server has sent: an invented user, who says to have made an object.
+fn forged() -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "forged", "operation": "CREATE", "namespace": "default", "name": "forged",
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "userInfo": {"username": "system:serviceaccount:kube-system:invented"},
+        "object": {"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "forged", "namespace": "default"}, "data": {"a": "b"}}}})
+}
+
+/// What somebody is told who reaches the port, and has no credentials.
+async fn post(address: &str, review: &Value) -> Result<Value, (u16, String)> {
+    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    let request = http::Request::post("/admit").header("content-type", "application/json");
+    let request = request.body(review.to_string().into_bytes()).unwrap();
+    match Client::try_from(config).unwrap().request::<Value>(request).await {
+        Ok(answer) => Ok(answer),
+        Err(kube::Error::Api(status)) => Err((status.code, status.message.clone())),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A CA, and a certificate of it for a client, with its key.
+fn identity(name: &str) -> [String; 3] {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let ca = authority.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(authority, key);
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().unwrap();
+    [ca, params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem()]
+}
+
+/// Files by which an API server shows a certificate at one address, a token at another, and nothing elsewhere. The flag for them.
+fn configure(folder: &Path, by_certificate: &str, by_token: &str) -> String {
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name).to_str().unwrap().to_owned()
+    };
+    let [ca, certificate, key] = identity("kube-apiserver");
+    write("client-ca.crt", &ca);
+    write("client-token", "s3cret\n");
+    let users = json!([
+        {"name": by_certificate, "user": {"client-certificate": write("client.crt", &certificate),
+            "client-key": write("client.key", &key)}},
+        {"name": by_token, "user": {"token": "s3cret"}}]);
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "users": users});
+    let kubeconfig = write("webhooks.kubeconfig", &kubeconfig.to_string());
+    let plugin = |name: &str| {
+        json!({"name": name, "configuration": {"apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": kubeconfig}})
+    };
+    let plugins = [plugin("MutatingAdmissionWebhook"), plugin("ValidatingAdmissionWebhook")];
+    let admission = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
+        "plugins": plugins});
+    format!("--admission-control-config-file={}", write("admission.json", &admission.to_string()))
+}
+
+/// Reviews of the API server pass, by certificate and by token, and one that anybody has written does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_the_api_server_posts_reviews() {
+    let Some(mut plane) = stage().await else { return };
+    let address = || format!("127.0.0.1:{}", free_port().unwrap());
+    let (by_certificate, by_token, by_nothing) = (address(), address(), address());
+    let flag = configure(plane.folder(), &by_certificate, &by_token);
+    plane.restart_with(Component::ApiServer, &[&flag]).await.unwrap();
+    let file = |name: &str| plane.folder().join(name).to_str().unwrap().to_owned();
+    let (ca, token) = (file("client-ca.crt"), file("client-token"));
+
+    // Without it, a forged review is believed: the webhook answers as to the API server.
+    {
+        let open = address();
+        let _webhook = Webhook::spawn(
+            &plane,
+            "open.log",
+            &["--register", "--bind-address", &open, "--resources", "configmaps"],
+        );
+        registered(&plane).await;
+        let answer = post(&open, &forged()).await.unwrap();
+        assert_eq!(answer["response"]["allowed"], true);
+        let patch = &answer["response"]["patch"];
+        assert!(patch.is_string(), "the invented user is in a trace: {answer}");
+        must(&plane, "alice", &["delete", "mutatingwebhookconfiguration", "kausality"]);
+    }
+
+    let certified = ["--client-ca", ca.as_str(), "--client-names", "kube-apiserver,other"];
+    let tokened = ["--client-token-file", token.as_str()];
+    for (name, address, flags) in [("cert", &by_certificate, &certified[..]), ("token", &by_token, &tokened)]
+    {
+        let arguments = ["--register", "--bind-address", address, "--resources", "configmaps"];
+        let _webhook = Webhook::spawn(&plane, &format!("{name}.log"), &[&arguments, flags].concat());
+        registered(&plane).await;
+
+        must(&plane, "alice", &["create", "configmap", name]);
+        assert_eq!(users(&get(&plane, &["configmap", name])), ["alice"], "the API server is answered");
+        let (code, said) = post(address, &forged()).await.unwrap_err();
+        assert_eq!(code, 401, "{said}");
+        assert!(said.contains("reviews are taken from the API server alone"), "{said}");
+        let (_, said) = examine(&plane);
+        assert_check(&said, "clients", "ok", "reviews of anybody but the API server are refused");
+        assert_check(&said, "answering", "ok", "it answered");
+        must(&plane, "alice", &["delete", "mutatingwebhookconfiguration", "kausality"]);
+    }
+
+    // An API server that shows nothing is refused too, and says so to whoever writes.
+    let arguments = ["--register", "--bind-address", &by_nothing, "--resources", "configmaps"];
+    let _webhook = Webhook::spawn(&plane, "nothing.log", &[&arguments[..], &certified].concat());
+    registered(&plane).await;
+    let (done, said) = kubectl(&plane, "alice", &["create", "configmap", "nothing"]);
+    let words = "the server has asked for the client to provide credentials";
+    assert!(!done && said.contains("failed calling webhook") && said.contains(words), "{said}");
+}

@@ -1,0 +1,93 @@
+//! What happens to Pods by parts of their own: evictions, ephemeral containers, resizes and bindings.
+
+use kausality_testbed::MASTERS;
+use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
+
+use crate::real::stage::*;
+
+/// The Pods of the Deployment web, by name.
+fn pods(plane: &Stage) -> Vec<String> {
+    let pods = get(plane, &["pods"])["items"].as_array().cloned().unwrap_or_default();
+    pods.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Sends a body to a part of a Pod as a user; the message, if that is refused.
+async fn send(
+    plane: &Stage,
+    user: &str,
+    method: &str,
+    pod: &str,
+    part: &str,
+    body: &Value,
+) -> Result<(), String> {
+    let client = plane.client(user, &[MASTERS]).unwrap();
+    let request = http::Request::builder()
+        .method(method)
+        .uri(format!("/api/v1/namespaces/default/pods/{pod}/{part}"))
+        .header(
+            "content-type",
+            match method {
+                "PATCH" => "application/strategic-merge-patch+json",
+                _ => "application/json",
+            },
+        )
+        .body(serde_json::to_vec(body).unwrap())
+        .unwrap();
+    client.request::<Value>(request).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_pods_are_judged() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start_for(&plane, "deployments.apps,replicasets.apps,pods").await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=1"]);
+    rolled_out(&plane, "web", 1).await;
+    let set = replica_sets(&plane)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let pod = pods(&plane).remove(0);
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": &pod, "namespace": "default"}});
+    let debugger = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox", "targetContainerName": "nginx"}]}});
+    let resized =
+        json!({"spec": {"containers": [{"name": "nginx", "resources": {"requests": {"cpu": "10m"}}}]}});
+
+    must(&plane, "dave", &["annotate", "replicaset", &set, "kausality.io/freeze=true"]);
+    for (method, part, body) in [
+        ("POST", "eviction", &eviction),
+        ("PATCH", "ephemeralcontainers", &debugger),
+        ("PATCH", "resize", &resized),
+    ] {
+        let refused = send(&plane, "carol", method, &pod, part, body).await.unwrap_err();
+        assert!(refused.contains(&format!("ReplicaSet default/{set} is frozen")), "{part}: {refused}");
+    }
+    must(&plane, "dave", &["annotate", "replicaset", &set, "kausality.io/freeze-"]);
+    send(&plane, "carol", "PATCH", &pod, "ephemeralcontainers", &debugger).await.unwrap();
+    assert_eq!(get(&plane, &["pod", &pod])["spec"]["ephemeralContainers"][0]["name"], "debug");
+    send(&plane, "carol", "POST", &pod, "eviction", &eviction).await.unwrap();
+    let missing = send(&plane, "carol", "POST", "nowhere", "eviction", &eviction).await.unwrap_err();
+    assert!(!missing.contains("kausality"), "{missing}");
+}
+
+/// Annotations of a Binding end up on its Pod, which nobody reviews then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binding_brings_no_annotations_of_ours() {
+    let Some(plane) = stage().await else { return };
+    let _webhook = Webhook::start_for(&plane, "pods").await;
+    let api: Api<k8s_openapi::api::core::v1::Pod> =
+        Api::namespaced(plane.client("alice", &[MASTERS]).unwrap(), "default");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    api.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let trace = get(&plane, &["pod", "one"])["metadata"]["annotations"].clone();
+    let key =
+        trace.as_object().unwrap().keys().find(|key| key.starts_with("kausality.io/trace.")).unwrap().clone();
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n"},
+        "metadata": {"name": "one", "namespace": "default",
+            "annotations": {"kausality.io/freeze": "true", &key: "[]", "example.com/own": "kept"}}});
+    send(&plane, "scheduler", "POST", "one", "binding", &binding).await.unwrap();
+
+    let annotations = get(&plane, &["pod", "one"])["metadata"]["annotations"].clone();
+    assert_eq!(annotations["example.com/own"], "kept");
+    assert_eq!(annotations["kausality.io/freeze"], Value::Null);
+    assert_eq!(annotations[&key], trace[&key], "the trace is as it was");
+}
