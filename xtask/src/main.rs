@@ -14,7 +14,7 @@ mod plant;
 mod programs;
 mod suites;
 
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode};
 
 use clap::Parser;
 
@@ -59,8 +59,16 @@ enum Command {
     Test,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    match Command::parse() {
+fn main() -> ExitCode {
+    run(Command::parse()).unwrap_or_else(|error| {
+        // Without a backtrace, which CI would show in place of the reason.
+        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Check => check::run(),
         Command::ControlPlane(options) => control_plane::run(&options),
         Command::Cost { write } => cost::run(write),

@@ -30,6 +30,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it is said that a suite is still running.
 const TELL_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The most lines of a failed test's message that are repeated at the end.
+const MESSAGE_LINES: usize = 8;
+
 /// A test executable.
 #[derive(Debug, PartialEq, Eq)]
 struct Suite {
@@ -158,12 +161,28 @@ fn play(suite: &Suite, has_failed: impl Fn() -> bool) -> Result<()> {
         }
         thread::sleep(POLL_INTERVAL);
     };
-    let said = std::fs::read(&file)?;
+    let output = std::fs::read(&file)?;
     std::fs::remove_file(&file)?;
+    let output = String::from_utf8_lossy(&output);
     let seconds = begun.elapsed().as_secs_f64();
-    say(format_args!("{name}, {seconds:.0} s:\n{}", String::from_utf8_lossy(&said)));
-    ensure!(status.success(), "{name} failed: {status}");
+    say(format_args!("{name}, {seconds:.0} s:\n{output}"));
+    ensure!(status.success(), "{name} failed: {status}{}", failures(&output));
     Ok(())
+}
+
+/// The tests that failed and the first lines of why: the end of a log is all that CI keeps.
+fn failures(output: &str) -> String {
+    let mut lines = output.lines();
+    let mut summary = String::new();
+    while let Some(line) = lines.next() {
+        let Some(name) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) else {
+            continue;
+        };
+        summary += &format!("\n  {name}");
+        let message = lines.by_ref().skip_while(|line| !line.contains("panicked at")).take(MESSAGE_LINES);
+        message.take_while(|line| !line.is_empty()).for_each(|line| summary += &format!("\n    {line}"));
+    }
+    summary
 }
 
 fn command(suite: &Suite) -> Command {
@@ -182,6 +201,7 @@ fn command(suite: &Suite) -> Command {
         .env("CARGO", env!("CARGO"))
         .env("CARGO_MANIFEST_DIR", &suite.folder)
         .env("CARGO_PKG_NAME", &suite.package)
+        .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null());
     command
 }
@@ -218,5 +238,16 @@ mod tests {
         assert_eq!(suite(&message("lib", true, "null")), None);
         assert_eq!(suite("{\"reason\":\"build-finished\",\"success\":true}"), None);
         assert_eq!(suite("no JSON"), None);
+    }
+
+    #[test]
+    fn what_failed_is_repeated_with_its_reason() {
+        let output = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\nnoise\n\n\
+            thread 'a::b' (7) panicked at x.rs:1:2:\nleft is not right\n\nfailures:\n    a::b\n";
+        assert_eq!(
+            failures(output),
+            "\n  a::b\n    thread 'a::b' (7) panicked at x.rs:1:2:\n    left is not right"
+        );
+        assert_eq!(failures("test a::b ... ok\n"), "");
     }
 }
