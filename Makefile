@@ -5,6 +5,9 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
+# Properties are tried with the same samples in each run; `make soak` tries others.
+export PROPTEST_RNG_SEED ?= 17
+
 # The steps of `make test`, quick to fail first.
 STEPS := setup third-party check-fmt clippy check-architecture check-generated check-dependencies check-control-plane check-tests check-demo check-cost keep-third-party
 
@@ -143,6 +146,8 @@ check-quick: ## Do the pure crates and the scenarios on the sandbox pass?
 # Not in `make test`: 3,000 seeds take about an hour. The variables set other numbers.
 .PHONY: soak
 soak: ## Play thousands of random seeds, histories and programs, not the few of `make test`
+	$(call say,Trying other samples)
+	@env -u PROPTEST_RNG_SEED cargo test --locked --test it -- properties
 	$(call say,Playing thousands of seeds)
 	@KAUSALITY_SEEDS=$${KAUSALITY_SEEDS:-3000} cargo test --locked --test it seeds -- --nocapture
 	$(call say,Comparing with a real API server)
