@@ -136,12 +136,10 @@ check-tests: ## Do all tests pass, those in the documentation among them?
 	@# Many tests wait for processes: more of them than there are processors keep these busy.
 	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} cargo xtask test
 
-# The whole workspace is built, so that nothing that is there is built again with other features.
 .PHONY: check-quick
 check-quick: ## Do the pure crates and the scenarios on the sandbox pass?
 	$(call say,Testing the pure crates and playing the scenarios on the sandbox)
-	@cargo test --locked --lib
-	@cargo test --locked --test it -- cases:: library:: properties verdict_ merge_cases:: golden_sets:: schema_ on_the_sandbox
+	@cargo xtask test --quick
 
 # Not in `make test`: 3,000 seeds take about an hour. The variables set other numbers.
 .PHONY: soak

@@ -56,7 +56,11 @@ enum Command {
         which: String,
     },
     /// Build and run all tests, two executables at a time.
-    Test,
+    Test {
+        /// Only unit tests, the tests of pure crates, and the scenarios on the sandbox.
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -79,6 +83,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Peer(options) => peers::run(&options),
         Command::Peers(options) => peers::list(&options),
         Command::Plant { which } => plant::run(&which),
-        Command::Test => suites::run(),
+        Command::Test { quick } => suites::run(quick),
     }
 }

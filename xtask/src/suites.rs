@@ -54,9 +54,23 @@ impl Suite {
     }
 }
 
-/// Builds all tests and runs them; then those in the documentation.
-pub(crate) fn run() -> Result<ExitCode> {
-    let mut suites = build()?;
+/// What of `tests/it` needs no control plane and ends soon: the pure crates, and the scenarios on the sandbox.
+const QUICK: [&str; 8] = [
+    "cases::",
+    "library::",
+    "properties",
+    "verdict_",
+    "merge_cases::",
+    "golden_sets::",
+    "schema_",
+    "on_the_sandbox",
+];
+
+/// Builds all tests and runs them, and those in the documentation; or only the unit tests and the [`QUICK`] ones.
+pub(crate) fn run(quick: bool) -> Result<ExitCode> {
+    let (targets, names): (&[&str], &[&str]) =
+        if quick { (&["--lib", "--test", "it"], &QUICK) } else { (&[], &[]) };
+    let mut suites = build(targets)?;
     ensure!(!suites.is_empty(), "there is no test");
     suites.sort_by_key(Suite::rank);
     let number = suites.len();
@@ -64,11 +78,15 @@ pub(crate) fn run() -> Result<ExitCode> {
     let failed = Mutex::new(None);
     thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| work(&queue, &failed));
+            scope.spawn(|| work(&queue, names, &failed));
         }
     });
     if let Some(why) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         bail!("{why}");
+    }
+    if quick {
+        writeln!(std::io::stdout(), "{number} suites passed")?;
+        return Ok(ExitCode::SUCCESS);
     }
     writeln!(std::io::stdout(), "{number} suites passed; running the tests in the documentation")?;
     let documented = cargo().args(["--doc", "--quiet"]).status()?;
@@ -82,9 +100,10 @@ fn cargo() -> Command {
     cargo
 }
 
-/// The executables of all tests, built.
-fn build() -> Result<Vec<Suite>> {
+/// The executables of these targets' tests, built; of all, if none is named.
+fn build(targets: &[&str]) -> Result<Vec<Suite>> {
     let output = cargo()
+        .args(targets)
         .args(["--no-run", "--message-format=json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
@@ -125,27 +144,30 @@ fn suite(message: &str) -> Option<Suite> {
 }
 
 /// Runs suites until none is left or one has failed.
-fn work(queue: &Mutex<VecDeque<Suite>>, failed: &Mutex<Option<String>>) {
+fn work(queue: &Mutex<VecDeque<Suite>>, names: &[&str], failed: &Mutex<Option<String>>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let has_failed = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let Some(suite) = next.filter(|_| !has_failed()) else { return };
-        if let Err(why) = play(&suite, has_failed) {
+        let names = if suite.target == "it" { names } else { &[] };
+        if let Err(why) = play(&suite, names, has_failed) {
             let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
             failed.get_or_insert(format!("{why:#}"));
         }
     }
 }
 
-/// Runs one suite, and prints what it said when it has ended. Ends it if another has failed.
-fn play(suite: &Suite, has_failed: impl Fn() -> bool) -> Result<()> {
+/// Runs one suite, or what of it has one of these names, and prints what it said when it has ended. Ends it if another has
+/// failed.
+fn play(suite: &Suite, names: &[&str], has_failed: impl Fn() -> bool) -> Result<()> {
     let name = suite.name();
     let begun = Instant::now();
     say(format_args!("running {name}"));
     let file = format!("kausality-suite-{}-{}", std::process::id(), name.replace('/', "-"));
     let file = std::env::temp_dir().join(file);
     let log = std::fs::File::create(&file)?;
-    let mut child = command(suite).stdout(log.try_clone()?).stderr(log).spawn().context(name.clone())?;
+    let mut child =
+        command(suite).args(names).stdout(log.try_clone()?).stderr(log).spawn().context(name.clone())?;
     let mut told = begun;
     let status = loop {
         if let Some(status) = child.try_wait()? {
