@@ -17,7 +17,7 @@ use kausality_core::{Decision, Settings, cause::Cause, class::Class};
 use kausality_webhook::{
     Admission, BadReview, Bytes, Certificates, Clients, Config, Metrics, Reply, Server, Subject,
 };
-use serde::de::IgnoredAny;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,6 +34,10 @@ use crate::{
 pub(crate) enum Role {
     /// A webhook that lets everything pass, unread.
     Null,
+    /// The same for an API server, which wants its uid back.
+    Silent,
+    /// One that sets two annotations, of the size of ours.
+    Patching,
     /// One that finds out whether it is JSON, and lets it pass.
     Reader,
     /// Kausality's webhook, on an API in memory.
@@ -50,6 +54,8 @@ impl Role {
     fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
+            Self::Silent => "silent",
+            Self::Patching => "patching",
             Self::Reader => "reader",
             Self::Ours => "ours",
             Self::Guarded => "guarded",
@@ -67,6 +73,8 @@ pub(crate) fn play(role: Role, count: usize) -> Result<()> {
     runtime.block_on(async {
         match role {
             Role::Null => serve(Null, None, || json!({})).await,
+            Role::Silent => serve(Polite { patches: false }, None, || json!({})).await,
+            Role::Patching => serve(Polite { patches: true }, None, || json!({})).await,
             Role::Reader => serve(Reader, None, || json!({})).await,
             Role::Ours | Role::Guarded => {
                 let recorded = Recorded::read()?;
@@ -127,6 +135,7 @@ async fn serve(
     state: impl Fn() -> Value + Send + 'static,
 ) -> Result<()> {
     let certificates = Certificates::self_signed(&["localhost".to_owned()], &[[127, 0, 0, 1].into()])?;
+    let ca = certificates.ca_pem().map(ToOwned::to_owned);
     let mut config = Config::new(([127, 0, 0, 1], 0).into(), certificates);
     if let Some(passport) = &passport {
         let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/load-client-ca.pem");
@@ -135,7 +144,7 @@ async fn serve(
     }
     let server = Server::new(config, admission, Metrics::default()).listen().await?;
     let url = format!("https://{}/admit", server.address());
-    tell(&json!({"url": url, "passport": passport.as_ref().map(Passport::json)}))?;
+    tell(&json!({"url": url, "ca": ca, "passport": passport.as_ref().map(Passport::json)}))?;
     // Whoever started this process ends it by going away.
     let asked = tokio::task::spawn_blocking(move || -> Result<()> {
         for line in std::io::stdin().lines() {
@@ -156,6 +165,40 @@ struct Null;
 impl Admission for Null {
     async fn decide(&self, _review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
         Ok(Reply { subject: Subject::default(), decision: Decision::allow(Class::Ignored) })
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+}
+
+/// Lets everything pass, and repeats the uid. Sets two annotations that are new each time, or none.
+struct Polite {
+    patches: bool,
+}
+
+/// The annotations that it sets, and how many bytes they take: as many as a trace of two hops, and the users who have updated it.
+const ANNOTATIONS: [(&str, usize); 2] = [("kausality.io/trace", 420), ("kausality.io/updaters", 5)];
+
+impl Admission for Polite {
+    async fn decide(&self, review: Bytes, _until: Instant) -> Result<Reply, BadReview> {
+        #[derive(Deserialize)]
+        struct Asked {
+            request: Uid,
+        }
+        #[derive(Deserialize)]
+        struct Uid {
+            uid: String,
+        }
+        let Asked { request: Uid { uid } } = serde_json::from_slice(&review)?;
+        let mut decision = Decision::allow(Class::Ignored);
+        if self.patches {
+            let values = ANNOTATIONS.map(|(key, size)| {
+                (key.to_owned(), Some(uid.chars().cycle().take(size).collect::<String>()))
+            });
+            decision.patch.annotations.extend(values);
+        }
+        Ok(Reply { subject: Subject { uid, ..Subject::default() }, decision })
     }
 
     fn is_ready(&self) -> bool {
@@ -229,6 +272,10 @@ impl Process {
     pub(crate) fn ask(&mut self) -> Result<Value> {
         writeln!(self.asked, "?")?;
         self.hear()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// For how long processors have worked for it.

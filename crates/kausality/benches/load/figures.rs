@@ -35,6 +35,11 @@ impl Rounds {
         self.sorted().last().copied().unwrap_or_default()
     }
 
+    /// The ratio of each round to the same one of another.
+    pub(crate) fn against(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(mine, its)| mine / its).collect()
+    }
+
     /// `median (least–most)`.
     pub(crate) fn show(&self, digits: usize) -> String {
         format!("{:.digits$} ({:.digits$}–{:.digits$})", self.median(), self.least(), self.most())

@@ -12,13 +12,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use kausality_testbed::{Binaries, ControlPlane, MASTERS, eventually, free_port};
+use kausality_testbed::{Binaries, ControlPlane, eventually, free_port};
 use kausality_webhook::Bytes;
-use kube::{
-    Api, Client,
-    api::{ListParams, Patch, PatchParams, PostParams},
-    core::{ApiResource, DynamicObject, GroupVersionKind},
-};
+use kube::{api::ListParams, core::DynamicObject};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -26,6 +22,7 @@ use crate::{
     Plan,
     contestant::{Process, Role},
     figures::{Latencies, Report, Rounds, print_table},
+    garden::{Garden, OPERATOR, define},
     generator::{Load, Open},
     wire::{Protocol, Wire},
 };
@@ -45,7 +42,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long counts may take to be written that are due at the end.
 const LAST_COUNT: Duration = Duration::from_secs(35);
 
-const OPERATOR: &str = "system:serviceaccount:stacks:operator";
 const NAMESPACE: &str = "default";
 
 /// Measures it; nothing where there is no control plane.
@@ -64,7 +60,8 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) -> Result<Value> {
 }
 
 async fn run(plane: &ControlPlane, plan: &Plan, report: &mut Report) -> Result<Value> {
-    let garden = Garden::new(plane).await?;
+    define(plane).await?;
+    let garden = Garden::new(plane, NAMESPACE)?;
     let (hot, calm) = (garden.child("hot", true).await?, garden.child("calm", false).await?);
     let webhook = Webhook::start(plane)?;
     let connect =
@@ -280,65 +277,6 @@ fn review(child: &DynamicObject) -> String {
         "object": new, "oldObject": old,
         "options": {"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions", "fieldManager": "operator"}}})
     .to_string()
-}
-
-/// Stacks, and their children.
-struct Garden {
-    operator: Client,
-}
-
-impl Garden {
-    /// Defines what is needed.
-    async fn new(plane: &ControlPlane) -> Result<Self> {
-        let garden = Self { operator: plane.client(OPERATOR, &[MASTERS])? };
-        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
-        let stacks = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "stacks.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
-                "names": {"kind": "Stack", "listKind": "StackList", "plural": "stacks", "singular": "stack"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": schema}}]}});
-        let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let definitions: Api<DynamicObject> =
-            Api::all_with(garden.operator.clone(), &ApiResource::from_gvk(&kind));
-        let ours = kausality_api::crd::all().into_iter().map(|(_, definition)| definition);
-        for definition in ours.chain([stacks]) {
-            definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
-        }
-        for (group, version, kind) in [("example.com", "v1", "Stack"), ("kausality.io", "v1alpha1", "Drift")]
-        {
-            let served = async || garden.api(group, version, kind).list(&ListParams::default()).await;
-            eventually(PATIENCE, format!("{kind} is served"), served).await?;
-        }
-        Ok(garden)
-    }
-
-    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.operator.clone(), NAMESPACE, &resource)
-    }
-
-    /// A child of a stack that has settled, or has not.
-    async fn child(&self, name: &str, settled: bool) -> Result<DynamicObject> {
-        let by =
-            |manager: &str| PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
-        let stacks = self.api("example.com", "v1", "Stack");
-        let stack = json!({"apiVersion": "example.com/v1", "kind": "Stack", "metadata": {"name": name},
-            "spec": {"colour": "red"}});
-        let stack = stacks.create(&by("kubectl"), &serde_json::from_value(stack)?).await?;
-        let owner = json!([{"apiVersion": "example.com/v1", "kind": "Stack", "name": name, "uid": stack.metadata.uid,
-            "controller": true}]);
-        let child = json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": name, "ownerReferences": owner}, "data": {"colour": "red"}});
-        let children = self.api("", "v1", "ConfigMap");
-        let child = children.create(&by("operator"), &serde_json::from_value(child)?).await?;
-        let observed = if settled { 1 } else { 0 };
-        let ready = json!([{"type": "Ready", "status": "True"}]);
-        let status = json!({"status": {"observedGeneration": observed, "conditions": ready}});
-        let manager = PatchParams { field_manager: Some("operator".to_owned()), ..PatchParams::default() };
-        stacks.patch_status(name, &manager, &Patch::Merge(status)).await?;
-        Ok(child)
-    }
 }
 
 /// `kausality webhook` on a control plane. Ends when dropped.

@@ -12,6 +12,7 @@
 //!   server with nobody behind it: the difference is what deciding costs. `guarded` is ours with client certificates. Recorded
 //!   reviews, none of them drift.
 //! - `writes`: how long the API server takes for an update that is reviewed, and for one that is not.
+//! - `tax`: what a write costs the API server, etcd and the webhook, beside null webhooks and none.
 //! - `clients`: what it costs the webhook that a real API server shows it a client certificate.
 //! - `parents`: memory for each watched parent, and how long it takes until all are known.
 //! - `cost`: one decision against the number of policies, and of watched objects.
@@ -27,6 +28,12 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use serde_json::{Map, Value};
+use tracing_subscriber::{
+    Layer as _,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 mod api;
 mod clients;
@@ -35,12 +42,14 @@ mod contestant;
 mod cost;
 mod deployments;
 mod figures;
+mod garden;
 mod generator;
 mod hot;
 mod machine;
 mod parents;
 mod passport;
 mod reviews;
+mod tax;
 mod wire;
 mod writes;
 
@@ -89,6 +98,8 @@ enum Part {
     Contest,
     /// Latency of writes at the API server
     Writes,
+    /// What a write costs the API server, etcd and webhooks
+    Tax,
     /// Webhooks with and without client authentication, asked by an API server
     Clients,
     /// Memory and start-up
@@ -147,7 +158,10 @@ impl Plan {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
+    // What the API server refuses is looked at where it is asked: until a webhook is up, it refuses much.
+    let said = Targets::new().with_default(LevelFilter::WARN).with_target("kube_client", LevelFilter::OFF);
+    let shown = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(shown.with_filter(said)).init();
     if let Some(role) = arguments.role {
         return contestant::play(role, arguments.count);
     }
@@ -156,9 +170,10 @@ fn main() -> Result<()> {
     let mut figures = Map::new();
     let wanted = |part| arguments.part.is_empty() || arguments.part.contains(&part);
     type Measure = fn(&Plan, &mut Report) -> Result<Value>;
-    let parts: [(Part, &str, Measure); 6] = [
+    let parts: [(Part, &str, Measure); 7] = [
         (Part::Contest, "contest", contest::measure),
         (Part::Writes, "writes", writes::measure),
+        (Part::Tax, "tax", tax::measure),
         (Part::Clients, "clients", clients::measure),
         (Part::Parents, "parents", parents::measure),
         (Part::Cost, "cost", cost::measure),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{
@@ -174,6 +175,14 @@ async fn handshake(uri: &Uri, protocol: Protocol, passport: Option<&Passport>) -
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((TokioIo::new(stream), is_http2))
+}
+
+/// The last certificate that a webhook shows, as PEM: who trusts that trusts it.
+pub(crate) async fn certificate_of(url: &str) -> Result<String> {
+    let (stream, _) = handshake(&url.parse()?, Protocol::Http1, None).await?;
+    let chain = stream.inner().get_ref().1.peer_certificates().context("it shows no certificate")?;
+    let last = BASE64_STANDARD.encode(chain.last().context("it shows no certificate")?);
+    Ok(format!("-----BEGIN CERTIFICATE-----\n{last}\n-----END CERTIFICATE-----\n"))
 }
 
 /// Trusts anybody: all that is sent has been published, and what is answered is only counted.

@@ -171,7 +171,7 @@ pub(crate) async fn prepare(client: &Client, side: &str) -> Result<()> {
     let owner = create("apps", "Deployment", Some(side), owner).await?;
     for child in 0..AT_ONCE {
         let child = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("child-{child}"),
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "owner",
+            "annotations": {"made-by": "bench"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "owner",
                 "uid": owner.metadata.uid, "controller": true}]},
             "data": {"number": "0", "settings": "colour: green\nsize: 3\n".repeat(20)}});
         create("", "ConfigMap", Some(side), child).await?;
