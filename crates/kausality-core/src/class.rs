@@ -138,12 +138,16 @@ pub(crate) fn is_adoption(request: &Request<'_>) -> bool {
 /// they may not.
 pub(crate) fn adopts(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let is_workload = |owner: &OwnerReference<'_>| match group(&owner.api_version) {
+    old.metadata.owner.is_none() && new.metadata.owner.as_ref().is_some_and(|owner| !is_workload(owner))
+}
+
+/// Whether an owner is a workload of Kubernetes, which adopts and lets go of children by their labels.
+pub(crate) fn is_workload(owner: &OwnerReference<'_>) -> bool {
+    match group(&owner.api_version) {
         "apps" | "batch" => true,
         "" => owner.kind == "ReplicationController",
         _ => false,
-    };
-    old.metadata.owner.is_none() && new.metadata.owner.as_ref().is_some_and(|owner| !is_workload(owner))
+    }
 }
 
 /// Whether a label changes by which a policy selects objects: the object would come under another policy, or under none; or by
@@ -161,11 +165,7 @@ fn relabels(request: &Request<'_>, settings: &Settings) -> bool {
 
 /// Whether a label changes by which the parent may select its children.
 pub(crate) fn may_leave_selection(request: &Request<'_>) -> bool {
-    let selects = |owner: &OwnerReference<'_>| match group(&owner.api_version) {
-        "apps" | "batch" => true,
-        "" => owner.kind == "ReplicationController",
-        group => is_custom(group),
-    };
+    let selects = |owner: &OwnerReference<'_>| is_workload(owner) || is_custom(group(&owner.api_version));
     let owner = request.old_object.as_ref().and_then(|old| old.metadata.owner.as_ref());
     request.sub_resource.is_empty() && owner.is_some_and(selects) && !changed_labels(request).is_empty()
 }

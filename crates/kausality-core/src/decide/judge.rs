@@ -25,10 +25,10 @@ use crate::{
     explain::Rule,
     facts::{self, Facts, InputChange, Parent},
     gate::{self, Passage, Resolution},
-    mode,
+    managers, mode,
     patch::Patch,
     phase, reconciler, relation,
-    review::{Object, Request, Review},
+    review::{Metadata, Object, Request, Review},
     settle::{self, Calm, Mark, Settled},
     summary::Summary,
     trace,
@@ -47,7 +47,8 @@ fn due(child: &Child<'_>, parent: &Summary, now: Option<Timestamp>) -> Option<Ti
     (is_rollout && !passed.is_negative() && passed < LATE).then_some(due)
 }
 
-/// Whether a child, one that was adopted for instance, is known not to be the work of its parent's controllers.
+/// Whether a child is known to have been adopted, and not to be the work of its parent's controllers. What workloads adopt for
+/// its labels, they count.
 fn is_stray(request: &Request<'_>, child: &Child<'_>, parent: &Summary) -> bool {
     let (controllers, updaters) = (parent.controllers(), child.updaters());
     let is_theirs = |user: UserHash| {
@@ -58,7 +59,13 @@ fn is_stray(request: &Request<'_>, child: &Child<'_>, parent: &Summary) -> bool 
     // Of more than fit, nobody knows who has been left out.
     let are_known = |users: &Hashes| !users.is_empty() && !users.is_full();
     let trace = child.trace().filter(|trace| !trace.hops().is_empty());
-    are_known(&controllers)
+    let stored = request.old_object.as_ref().map(|stored| &stored.metadata);
+    let is_adopted = |stored: &Metadata<'_>| {
+        let owner = stored.owner.as_ref().filter(|owner| !class::is_workload(owner));
+        owner.is_some_and(|owner| managers::is_adopted(stored, &owner.uid))
+    };
+    stored.is_some_and(is_adopted)
+        && are_known(&controllers)
         && are_known(&updaters)
         && !updaters.iter().any(is_theirs)
         && trace.is_some_and(|trace| !trace.hops().iter().any(|hop| is_theirs(UserHash::of(&hop.user, ""))))
@@ -350,7 +357,7 @@ impl Draft {
         if cause == Cause::Drift && self.decision.class == Class::Delete && is_stray(request, child, parent) {
             self.saw(
                 Rule::Deletion,
-                "the parent's controllers have neither made nor changed it: they may clean it up",
+                "it was adopted, and the parent's controllers have not changed it: they may clean it up",
             );
             cause = Cause::Cleanup;
         }
