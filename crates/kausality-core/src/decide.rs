@@ -21,6 +21,7 @@ use crate::{
 mod decisions;
 mod judge;
 mod protect;
+mod stray;
 
 pub use decisions::{GUARDED, decisions};
 

@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
     annotation::{FREEZE, PHASE, SETTLED, SNOOZE, SNOOZE_UNTIL},
     approval::ApprovalMode,
-    identity::{Hashes, UserHash},
+    identity::UserHash,
     mode::Mode,
     phase::{INITIALIZED, Phase},
     snooze::Snooze,
 };
 
-use super::Draft;
+use super::{Draft, stray::is_stray};
 use crate::{
     actor::{self, Actor, deletes_for_others},
     annotations::{self, Wanted, Writer, pairs},
@@ -25,10 +25,10 @@ use crate::{
     explain::Rule,
     facts::{self, Facts, InputChange, Parent},
     gate::{self, Passage, Resolution},
-    managers, mode,
+    mode,
     patch::Patch,
     phase, reconciler, relation,
-    review::{Metadata, Object, Request, Review},
+    review::{Object, Request, Review},
     settle::{self, Calm, Mark, Settled},
     summary::Summary,
     trace,
@@ -45,30 +45,6 @@ fn due(child: &Child<'_>, parent: &Summary, now: Option<Timestamp>) -> Option<Ti
     let (due, passed) = (child.due()?, now?.duration_since(child.due()?));
     let is_rollout = parent.id.group() == "argoproj.io" && parent.id.kind == "Rollout";
     (is_rollout && !passed.is_negative() && passed < LATE).then_some(due)
-}
-
-/// Whether a child is known to have been adopted, and not to be the work of its parent's controllers. What workloads adopt for
-/// its labels, they count.
-fn is_stray(request: &Request<'_>, child: &Child<'_>, parent: &Summary) -> bool {
-    let (controllers, updaters) = (parent.controllers(), child.updaters());
-    let is_theirs = |user: UserHash| {
-        user == UserHash::UNRECORDED
-            || controllers.contains(user)
-            || user == UserHash::of(&request.user_info.username, &request.user_info.uid)
-    };
-    // Of more than fit, nobody knows who has been left out.
-    let are_known = |users: &Hashes| !users.is_empty() && !users.is_full();
-    let trace = child.trace().filter(|trace| !trace.hops().is_empty());
-    let stored = request.old_object.as_ref().map(|stored| &stored.metadata);
-    let is_adopted = |stored: &Metadata<'_>| {
-        let owner = stored.owner.as_ref().filter(|owner| !class::is_workload(owner));
-        owner.is_some_and(|owner| managers::is_adopted(stored, &owner.uid))
-    };
-    stored.is_some_and(is_adopted)
-        && are_known(&controllers)
-        && are_known(&updaters)
-        && !updaters.iter().any(is_theirs)
-        && trace.is_some_and(|trace| !trace.hops().iter().any(|hop| is_theirs(UserHash::of(&hop.user, ""))))
 }
 
 impl Draft {
