@@ -177,7 +177,7 @@ impl Cluster {
         };
         let proven = proves(&stored);
         let holding = waiting.holding(&*stored, proven);
-        let current: Annotations = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let current: Annotations = holding.map(|(key, value)| (key.clone(), value)).collect();
         let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
         // A mark speaks of the intent that it was read with.
         let version = current.contains_key(SETTLED).then_some(stored.resource_version.as_str());
@@ -211,7 +211,7 @@ impl Cluster {
                 Some(seen) => {
                     let version = left.map(|_| seen.resource_version.as_str());
                     let holding = waiting.holding(&*seen, true);
-                    let holding = holding.map(|(key, value)| (key.clone(), value.clone())).collect();
+                    let holding = holding.map(|(key, value)| (key.clone(), value)).collect();
                     let written = self.write(uid, object, seen.suffix, version, &holding).await;
                     if !written && left.is_some() {
                         tokio::time::sleep(AGAIN).await;

@@ -140,7 +140,7 @@ impl Waiting {
         &self,
         seen: &S,
         proven: bool,
-    ) -> impl Iterator<Item = (&String, &Option<String>)> + use<'_, S> {
+    ) -> impl Iterator<Item = (&String, Option<String>)> {
         let generation = seen.generation();
         let scaled = matches!(self.proof, Some(Proof::Scale { .. }));
         let arrived = scaled && proven && settle::is_steady(seen);
@@ -150,7 +150,12 @@ impl Waiting {
             (_, SETTLED) => proven && generation == self.generation,
             _ => true,
         };
-        self.annotations.iter().filter(move |(key, _)| holds(key))
+        let carried = move |key: &str, value: &String| match scaled {
+            true => settle::carried(seen, key, value),
+            false => value.clone(),
+        };
+        let holding = self.annotations.iter().filter(move |(key, _)| holds(key));
+        holding.map(move |(key, value)| (key, value.as_ref().map(|value| carried(key, value))))
     }
 }
 
@@ -201,6 +206,8 @@ impl Pending {
         for (key, value) in annotations.iter().filter(|(key, _)| !late || *key == CONTROLLERS) {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
                 (CONTROLLERS, Some(value), Some(Some(waiting))) => Some(together(waiting, value)),
+                // Somebody else has asked for another scale a moment before.
+                (SETTLED, Some(_), Some(None)) if until == Until::Scaled => None,
                 _ => value.clone(),
             };
             entry.annotations.insert(key.clone(), value);
@@ -265,7 +272,7 @@ impl Pending {
             waiting.iter().zip(proven).flat_map(|(waiting, proven)| waiting.holding(object, proven));
         for (key, value) in holding.collect::<Vec<_>>() {
             match value {
-                Some(value) => object.metadata.annotations.set(key.clone(), value.clone()),
+                Some(value) => object.metadata.annotations.set(key.clone(), value),
                 None => object.metadata.annotations.remove(key),
             }
         }

@@ -53,13 +53,15 @@ pub struct Registration {
 }
 
 /// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
-/// everything they want is in the spec, unless it takes the object from its owner. Where a Deployment carries approvals
-/// or rejections, other annotations matter too: they bump its generation.
+/// everything they want is in the spec, unless it changes who owns the object, or a label of one that has an owner, which may
+/// select by it. Where a Deployment carries approvals or rejections, other annotations matter too: they bump its generation.
 pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
     || !(request.resource.group in ['apps', 'batch']) \
     || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
-    || (has(oldObject.metadata.ownerReferences) && !(has(object.metadata.ownerReferences) \
-        && object.metadata.ownerReferences == oldObject.metadata.ownerReferences)) \
+    || has(object.metadata.ownerReferences) != has(oldObject.metadata.ownerReferences) \
+    || (has(object.metadata.ownerReferences) && object.metadata.ownerReferences != oldObject.metadata.ownerReferences) \
+    || (has(oldObject.metadata.ownerReferences) && (has(object.metadata.labels) != has(oldObject.metadata.labels) \
+        || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels))) \
     || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
         k in ['kausality.io/approvals', 'kausality.io/rejections'] \
         || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \

@@ -58,9 +58,10 @@ pub fn identify(
     let many = parent.is_some_and(|parent| parent.controllers().is_full());
     let by_others = |evidence: &mut Vec<String>| {
         let reports = by_managers(request, parent, evidence);
+        // A program may name any manager, and so look like a person's tool.
         let by_tool =
             || managers::of_request(request).is_some_and(|manager| managers::is_of_people(&manager));
-        let by_hand = || by_tool() || creates && !is_machine(request);
+        let by_hand = || !is_machine(request) && (creates || by_tool());
         if reports == Some(Actor::Controller) || reports.is_some() && by_hand() {
             return reports;
         }

@@ -185,11 +185,13 @@ pub(crate) struct Observed {
 /// controller look again, and one that reports busy at each look would go on for ever.
 const AGAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long after a change of the intent a controller that writes an unchanged status must have seen it.
-const UNCHANGED_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
+/// How long after a change of the intent a controller that writes an unchanged status must have seen it: as long as the change of
+/// an input explains what a controller does.
+const UNCHANGED_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 
 /// Whether a status without `observedGeneration` is about the present intent: it tells something else than the stored one, or
-/// its controller has acted on the intent, or had the time to. One that is soon written again as it was may be another loop's.
+/// its controller has acted on the intent, or had the time to. One that is soon written again as it was, or with the time of a
+/// heartbeat, may be another loop's.
 fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, calm: Calm) -> bool {
     if reconciler::tells_else(stored, sent) {
         return true;

@@ -7,6 +7,7 @@ use kausality_api::{annotation, text::shorten};
 use crate::{
     cause::Cause,
     change::Drift,
+    class,
     decision::Decision,
     entries,
     review::Request,
@@ -38,9 +39,14 @@ pub(crate) fn may_not_decide(child: &ObjectId, request: &Request<'_>) -> String 
         "" => "in the whole cluster".to_owned(),
         namespace => format!("in namespace {namespace}"),
     };
-    if request.object.is_none() {
+    let how = match request.object {
+        None => Some("deleting it"),
+        Some(_) if class::changes_owners(request) => Some("giving it other owners"),
+        Some(_) => None,
+    };
+    if let Some(how) = how {
         return format!(
-            "kausality: {child} carries rejections, and deleting it would lift them: that takes the verb \"approve\" on \
+            "kausality: {child} carries rejections, and {how} would lift them: that takes the verb \"approve\" on \
              drifts.kausality.io {place}, which {} does not have. Ask somebody who has it, or for a role with that rule.",
             shorten(request.user(), MAX_QUOTE),
         );
@@ -68,10 +74,10 @@ pub(crate) fn frozen(parent: &ObjectId, child: &ObjectId, reason: &str) -> Strin
     )
 }
 
-/// The frozen object itself is to be deleted, and its freeze with it.
-pub(crate) fn frozen_itself(object: &ObjectId, reason: &str) -> String {
+/// The frozen object itself is to be deleted, and its freeze with it, or to get owners for want of which it would be.
+pub(crate) fn frozen_itself(object: &ObjectId, reason: &str, what: &str) -> String {
     format!(
-        "kausality: {object} is frozen {reason}, and cannot be deleted before the freeze is lifted: {}",
+        "kausality: {object} is frozen {reason}, and {what} before the freeze is lifted: {}",
         annotate(object, &format!("{}-", annotation::FREEZE))
     )
 }

@@ -13,7 +13,7 @@ use crate::{
     actor::{Actor, deletes_for_others},
     answer,
     child::{self, Child},
-    class::Class,
+    class::{self, Class},
     decision::{Decision, Denial, Verdict},
     explain::Rule,
     facts::Settings,
@@ -58,7 +58,7 @@ fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
     use Class::{Adopt, Create, Delete, Metadata, Relabel, Release, Update};
     // Few requests decide anything, and that is soon seen.
     request.sub_resource.is_empty()
-        && decides(request)
+        && (decides(request) || class::changes_owners(request) && lifts_rejections(request))
         && match Class::of(request, settings) {
             Create | Update | Release | Adopt | Relabel | Metadata => true,
             Delete => lifts_rejections(request),
@@ -66,7 +66,7 @@ fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
         }
 }
 
-/// Whether an object that carries rejections is deleted, and they go with it.
+/// Whether an object that carries rejections is deleted, and they go with it; or may be, for want of an owner.
 fn lifts_rejections(request: &Request<'_>) -> bool {
     let child = Child::of(request).filter(|_| !deletes_for_others(request));
     child.is_some_and(|child| child.stored(REJECTIONS).is_some() && !child.deleting)

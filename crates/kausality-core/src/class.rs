@@ -1,6 +1,6 @@
 //! What sort of request this is, and so how much of the pipeline it goes through.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use crate::{
     facts::Settings,
     intent,
     review::{Operation, OwnerReference, Request},
-    summary::group,
+    summary::{Summary, group, is_custom},
 };
 
 /// The sort of a request.
@@ -26,7 +26,7 @@ pub enum Class {
     Release,
     /// An update that gives an object its first controlling owner, and leaves the intent as it is.
     Adopt,
-    /// An update that changes a label by which a policy selects objects, and leaves the intent as it is.
+    /// An update that changes a label by which a policy, a rule or the parent selects objects, and leaves the intent as it is.
     Relabel,
     /// A Pod is evicted that could not be read; where it can, its eviction is [its deletion](crate::Review::as_deletion_of).
     Evict,
@@ -78,6 +78,16 @@ impl Class {
         }
     }
 
+    /// The same, as the parent has it: a label that it selects its children by is more than metadata.
+    #[must_use]
+    pub(crate) fn below(self, request: &Request<'_>, parent: Option<&Summary>) -> Self {
+        let selects = |parent: &Summary| {
+            may_leave_selection(request)
+                && changed_labels(request).iter().any(|label| parent.selects_by(label))
+        };
+        if self == Self::Metadata && parent.is_some_and(selects) { Self::Relabel } else { self }
+    }
+
     /// The word for it in outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -113,29 +123,62 @@ pub(crate) fn changes_controller(request: &Request<'_>) -> bool {
     old.as_ref().is_some_and(|old| !new.as_ref().is_some_and(|new| old.is_same(new)))
 }
 
+/// Whether an update changes who owns an object. The garbage collector deletes what has owners, if none of them exists.
+pub(crate) fn changes_owners(request: &Request<'_>) -> bool {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
+    !old.metadata.same_owners(&new.metadata)
+}
+
 /// Whether an update gives an object that no owner controls one, and leaves the intent as it is.
 pub(crate) fn is_adoption(request: &Request<'_>) -> bool {
     request.operation == Operation::Update && adopts(request) && same_intent(request)
 }
 
-/// Whether an object that no owner controls gets one. Workloads adopt whatever their selectors match, and stop working where
+/// Whether an object that no owner controls gets one. Workloads adopt what their selectors match, and stop working where
 /// they may not.
 pub(crate) fn adopts(request: &Request<'_>) -> bool {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let is_workload = |owner: &OwnerReference<'_>| matches!(group(&owner.api_version), "" | "apps" | "batch");
     old.metadata.owner.is_none() && new.metadata.owner.as_ref().is_some_and(|owner| !is_workload(owner))
 }
 
-/// Whether a label changes by which a policy selects objects: the object would come under another policy, or under none.
+/// Whether an owner is a workload of Kubernetes, which adopts and lets go of children by their labels.
+pub(crate) fn is_workload(owner: &OwnerReference<'_>) -> bool {
+    match group(&owner.api_version) {
+        "apps" | "batch" => true,
+        "" => owner.kind == "ReplicationController",
+        _ => false,
+    }
+}
+
+/// Whether a label changes by which a policy selects objects: the object would come under another policy, or under none; or by
+/// which a rule does that lets changes pass or denies them.
 fn relabels(request: &Request<'_>, settings: &Settings) -> bool {
-    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return false };
-    let (old, new) = (&old.metadata, &new.metadata);
+    let changed = changed_labels(request);
     let resource = &request.resource;
-    old.labels.map(RawValue::get) != new.labels.map(RawValue::get)
-        && settings.policies.selecting_labels(&resource.group, &resource.resource).any({
-            let (old, new) = (old.labels(), new.labels());
-            move |label| old.get(label) != new.get(label)
-        })
+    !changed.is_empty()
+        && (settings
+            .policies
+            .selecting_labels(&resource.group, &resource.resource, &request.namespace)
+            .any(|label| changed.contains(label))
+            || settings.exceptions.select_by(&request.kind.kind, &changed))
+}
+
+/// Whether a label changes by which the parent may select its children.
+pub(crate) fn may_leave_selection(request: &Request<'_>) -> bool {
+    let selects = |owner: &OwnerReference<'_>| is_workload(owner) || is_custom(group(&owner.api_version));
+    let owner = request.old_object.as_ref().and_then(|old| old.metadata.owner.as_ref());
+    request.sub_resource.is_empty() && owner.is_some_and(selects) && !changed_labels(request).is_empty()
+}
+
+/// The labels that an update changes.
+fn changed_labels(request: &Request<'_>) -> BTreeSet<String> {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return BTreeSet::new() };
+    let (old, new) = (&old.metadata, &new.metadata);
+    if old.labels.map(RawValue::get) == new.labels.map(RawValue::get) {
+        return BTreeSet::new();
+    }
+    let (old, new) = (old.labels(), new.labels());
+    old.keys().chain(new.keys()).filter(|label| old.get(*label) != new.get(*label)).cloned().collect()
 }
 
 fn is_core(request: &Request<'_>, resource: &str) -> bool {
@@ -153,7 +196,7 @@ fn is_binding(request: &Request<'_>) -> bool {
 }
 
 /// Whether an update of the status of this kind stores metadata, too. That of custom resources does not.
-fn status_stores_metadata(group: &str) -> bool {
+pub(crate) fn status_stores_metadata(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 

@@ -207,7 +207,7 @@ pub enum Effect {
         /// Its generation before. Until that changes the `scale` has not happened, and a write in between would make
         /// it fail.
         generation: Option<i64>,
-        /// What it must carry.
+        /// What it must carry. A mark that is among it goes along with the intent: see [`crate::settle::carried`].
         annotations: BTreeMap<String, Option<String>>,
     },
 }

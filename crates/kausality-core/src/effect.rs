@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use kausality_api::{
-    annotation::{APPROVALS, EXCEPTED, REJECTIONS, SETTLED},
+    annotation::{APPROVALS, CONTROLLERS, EXCEPTED, REJECTIONS, SETTLED, UPDATERS},
     approval::{Approval, Entries},
+    identity::{Hashes, UserHash},
 };
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     entries,
     exceptions::{self, Exceptions, Ruled},
     gate::Used,
+    settle::Mark,
     summary::{ObjectId, Summary},
 };
 
@@ -73,6 +75,26 @@ fn spend(parent: &Summary, approval: Approval, key: &str, left: Option<String>) 
         approval: Box::new(approval),
         annotations,
     }
+}
+
+/// Leaves what is known of an object that its own controller scales, which is no new intent: a mark that stands is to go along with the
+/// intent.
+pub(crate) fn record_own_scale(scaled: &Summary, user: UserHash) -> Option<Effect> {
+    let mut annotations = BTreeMap::new();
+    let mut controllers = scaled.controllers();
+    if !controllers.contains(user) {
+        let updaters = scaled.annotation(UPDATERS).map(Hashes::decode).unwrap_or_default();
+        controllers.note(user, &updaters);
+        annotations.insert(CONTROLLERS.to_owned(), Some(controllers.encode()));
+    }
+    let mark = scaled.annotation(SETTLED).and_then(Mark::parse).filter(|mark| mark.intent == scaled.intent);
+    annotations.extend(mark.map(|mark| (SETTLED.to_owned(), Some(mark.to_string()))));
+    (!annotations.is_empty()).then(|| Effect::RecordScale {
+        object: scaled.id.clone(),
+        uid: scaled.uid.clone(),
+        generation: scaled.generation,
+        annotations,
+    })
 }
 
 /// Leaves the trace of a `scale` on the object behind it.

@@ -111,6 +111,8 @@ pub struct Exceptions {
     asks_for_child: bool,
     /// Whether any rule is about changes that are not drift.
     about_origins: bool,
+    /// The labels that rules look at, with the kinds whose they are.
+    labels: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Where those are that do not name one kind, or one namespace.
@@ -137,6 +139,11 @@ impl Exceptions {
             all.asks_for_child |= rule.asks_for_child();
             all.marks.extend((rule.mode != ApprovalMode::Always).then(|| rule.mark().to_owned()));
             all.about_origins |= rule.causes.contains(&RuleCause::Origin);
+            // What is only tried decides nothing, and nothing can be gained by other labels.
+            for label in rule.labels.iter().filter(|_| !rule.dry_run) {
+                let kind = rule.kind.exact().filter(|_| !rule.names("parent")).unwrap_or(ANY);
+                all.labels.entry(label.clone()).or_default().insert(kind.to_owned());
+            }
             all.rules.push(rule.clone());
         }
         all
@@ -152,6 +159,12 @@ impl Exceptions {
     #[must_use]
     pub fn asks_for_child(&self) -> bool {
         self.asks_for_child
+    }
+
+    /// Whether some rule looks at one of these labels of objects of a kind.
+    pub(crate) fn select_by(&self, kind: &str, labels: &BTreeSet<String>) -> bool {
+        let kinds = labels.iter().filter_map(|label| self.labels.get(label));
+        kinds.into_iter().any(|kinds| kinds.contains(kind) || kinds.contains(ANY))
     }
 
     /// All rules, in the order of their policies' names.

@@ -158,7 +158,7 @@ impl Outcome {
 impl Passage<'_> {
     /// Asks the gates in order.
     pub(crate) fn ask(&self, explanation: &mut Explanation) -> Outcome {
-        if self.cause == Cause::Cleanup {
+        if self.cause == Cause::Cleanup && self.parent.deleting {
             // A parent that is frozen on its way out: only who deletes for others goes on.
             let is_frozen =
                 self.parent.annotation(FREEZE).is_some() && !deletes_for_others(self.asked.request);
@@ -174,10 +174,7 @@ impl Passage<'_> {
         let denied = self.exceptions.look(Action::Deny, self.asked);
         let mut tried = denied.tried.clone();
         if let Some(ruled) = self.denial(denied, explanation) {
-            let outcome = match self.cause {
-                Cause::Drift => None,
-                _ => self.lifted(explanation),
-            };
+            let outcome = if self.is_unasked() { None } else { self.lifted(explanation) };
             let outcome = outcome.unwrap_or_else(|| {
                 explanation.decided_by(Rule::Policy);
                 Outcome {
@@ -185,15 +182,17 @@ impl Passage<'_> {
                     ..Outcome::of(Resolution::Denied(ruled.clone()))
                 }
             });
-            let denied_by = (self.cause != Cause::Drift).then_some(ruled);
+            let denied_by = (!self.is_unasked()).then_some(ruled);
             return Outcome { tried, denied_by, ..outcome };
+        }
+        if self.is_unasked()
+            && let Some(outcome) = self.rejection(explanation)
+        {
+            return Outcome { tried, ..outcome };
         }
         if self.cause != Cause::Drift {
             explanation.decided_by(Rule::Cause);
             return Outcome { tried, ..Outcome::of(Resolution::Passed) };
-        }
-        if let Some(outcome) = self.rejection(explanation) {
-            return Outcome { tried, ..outcome };
         }
         let mut outcome = self.approval(explanation);
         if outcome.resolution == Resolution::Passed {
@@ -213,6 +212,11 @@ impl Passage<'_> {
             });
         }
         outcome
+    }
+
+    /// Whether a controller does it of its own accord: what people forbid of that holds for what it cleans up, too.
+    fn is_unasked(&self) -> bool {
+        matches!(self.cause, Cause::Drift | Cause::Cleanup)
     }
 
     fn freeze(&self, explanation: &mut Explanation) -> Option<Outcome> {
@@ -293,7 +297,7 @@ impl Passage<'_> {
             generation: self.parent.generation,
             change: self.change,
             user: self.asked.request.user(),
-            denied: self.cause != Cause::Drift,
+            denied: !self.is_unasked(),
             now: self.now,
         }
     }

@@ -1,6 +1,6 @@
 //! What managed fields tell: who writes a parent's status, and who sends a request.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kausality_fields::{
@@ -98,6 +98,16 @@ pub(crate) fn of_owner(metadata: &Metadata<'_>, uid: &str) -> Vec<String> {
     }
     let key = format!("k:{{\\\"uid\\\":\\\"{uid}\\\"}}");
     owners(metadata, |fields| fields.contains(&key))
+}
+
+/// Whether an object was there before it came to have this owner: whoever made that its owner has set nothing of what it wants.
+pub(crate) fn is_adopted(metadata: &Metadata<'_>, uid: &str) -> bool {
+    let sets_intent = |fields: &str| {
+        let fields = serde_json::from_str::<BTreeMap<Text<'_>, IgnoredAny>>(fields).unwrap_or_default();
+        fields.keys().any(|field| **field != *"f:metadata" && **field != *"f:status")
+    };
+    let (adopters, makers) = (of_owner(metadata, uid), owners(metadata, sets_intent));
+    !adopters.is_empty() && !makers.is_empty() && !adopters.iter().any(|adopter| makers.contains(adopter))
 }
 
 /// The managers that keep an object from going until they have cleaned up after it.

@@ -102,19 +102,17 @@ impl Policies {
         Some(best.1)
     }
 
-    /// The labels by which policies select objects of a resource.
+    /// The labels by which policies select objects of a resource, as far as they may be for a namespace.
     pub(crate) fn selecting_labels<'a>(
         &'a self,
         group: &'a str,
         resource: &'a str,
+        namespace: &'a str,
     ) -> impl Iterator<Item = &'a str> {
-        let naming = self.all.iter().filter(move |policy| {
-            let names = |names: &[String], name: &str| names.iter().any(|it| it == "*" || it == name);
-            let rules = policy.spec.resources.iter();
-            policy.spec.object_selector.is_some()
-                && rules
-                    .clone()
-                    .any(|rule| names(&rule.api_groups, group) && names(&rule.resources, resource))
+        let naming = self.all.iter().filter(move |Kausality { spec, .. }| {
+            spec.object_selector.is_some()
+                && may_mean(spec.namespaces.as_ref(), namespace)
+                && (names(spec, group, resource) || star_means(spec, group, resource))
         });
         naming.filter_map(|policy| policy.spec.object_selector.as_ref()).flat_map(LabelSelector::keys)
     }
@@ -353,6 +351,16 @@ fn namespace_rank(namespaces: Option<&Namespaces>, target: &Target<'_>) -> Optio
     }
     let labels = target.namespace_labels?;
     namespaces.selector.as_ref()?.matches(labels).then_some(1)
+}
+
+/// Whether a policy may mean a namespace, whichever labels that has.
+fn may_mean(namespaces: Option<&Namespaces>, namespace: &str) -> bool {
+    let is = |name: &String| name == namespace;
+    namespaces.is_none_or(|it| {
+        let anywhere = it.names.is_empty() && it.selector.is_none();
+        let by_labels = it.selector.is_some() && !namespace.is_empty();
+        !it.excluded.iter().any(is) && (anywhere || by_labels || it.names.iter().any(is))
+    })
 }
 
 fn applies(entry: &Override, target: &Target<'_>) -> bool {

@@ -9,9 +9,13 @@ use crate::{
     facts::Activity,
     managers,
     review::{Object, Request},
-    status,
+    status::{self, Difference},
     summary::{Summary, group, is_custom},
 };
+
+/// What shows who an object's controller is.
+const REPORTS: &str = "reports on this object in its status";
+const ACTS_BELOW: &str = "acts on the children of this object";
 
 /// Why a change of an object's intent is one of its own controller's; nothing, if it is not.
 ///
@@ -33,13 +37,15 @@ pub(crate) fn of_change(
     let is_fresh =
         || is_machine(request) && child.controllers().is_empty() && !child.updaters().contains(user);
     let why = if child.controllers().contains(user) {
-        "reports on this object in its status"
+        REPORTS
     } else if is_machine(request) && below.users.contains(user) {
-        "acts on the children of this object"
+        ACTS_BELOW
     } else if is_fresh() && sends_first_status(stored, sent) {
         "sends a status of this object along"
     } else if is_fresh() && by(managers::of_finalizers(&stored.metadata)) {
         "has a finalizer on this object"
+    } else if is_fresh() && by(managers::of_status(&stored.metadata)) {
+        "reports by this field manager in the status of this object"
     } else {
         return None;
     };
@@ -51,6 +57,26 @@ pub(crate) fn of_change(
     }
     let runs_both = parent.controllers().contains(user);
     (!runs_both || by(managers::of_status(&stored.metadata))).then_some(why)
+}
+
+/// Why a `scale` is its object's own controller's; nothing, if it is not. Only what is recorded of that tells: a Scale shows no
+/// field managers.
+pub(crate) fn of_scale(
+    request: &Request<'_>,
+    user: UserHash,
+    child: &Child<'_>,
+    parent: Option<&Summary>,
+    below: &Activity,
+) -> Option<&'static str> {
+    let runs_both = parent.is_some_and(|parent| parent.controllers().contains(user));
+    let reports = child.controllers().contains(user);
+    let acts_below = is_machine(request) && below.users.contains(user);
+    match reports || acts_below {
+        true if runs_both => None,
+        true if reports => Some(REPORTS),
+        true => Some(ACTS_BELOW),
+        false => None,
+    }
 }
 
 /// Whether an update carries a status of an object that has none yet, as reconcilers with typed clients do. The API server
@@ -80,7 +106,9 @@ impl Reporter {
         if controllers.contains(user) {
             return Self::Controller;
         }
-        let reports = sent.status.is_some() && tells_else(stored, sent);
+        // Whoever keeps its conditions fresh is its controller, even if they say the same.
+        let reports =
+            sent.status.is_some() && tells(stored, sent, |difference| difference != Difference::None);
         if is_machine(request) && matches!(&*request.resource.group, "apps" | "batch") {
             // Nobody but their controllers writes the status of these, and some of it is only counters.
             return Self::Controller;
@@ -107,11 +135,16 @@ impl Reporter {
     }
 }
 
-/// Whether a status tells something else about how far the controller has got than the stored one: by what kinds share, or
-/// by what a policy reads this kind by.
-pub(crate) fn tells_else(stored: &Object<'_>, sent: &Object<'_>) -> bool {
-    status::tells_else(stored.status, sent.status)
+/// Whether a status that differs so from the stored one tells something else about how far the controller has got: by what
+/// kinds share, or by what a policy reads this kind by.
+fn tells(stored: &Object<'_>, sent: &Object<'_>, differs: impl Fn(Difference) -> bool) -> bool {
+    differs(status::difference(stored.status, sent.status))
         || !stored.rules().is_empty() && *stored.reading() != stored.reading_with(sent.status)
+}
+
+/// Whether a status tells something else about how far the controller has got than the stored one. A heartbeat does not.
+pub(crate) fn tells_else(stored: &Object<'_>, sent: &Object<'_>) -> bool {
+    tells(stored, sent, |difference| difference == Difference::Meaning)
 }
 
 /// Whether who sends a request is the one whose change the object's intent began with.

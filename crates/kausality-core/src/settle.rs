@@ -112,6 +112,16 @@ impl Mark {
     }
 }
 
+/// An annotation that a `scale` leaves on an object, as it must be on the object that has been scaled: a mark, which the object's
+/// own controller keeps, comes to speak of the intent that the object has then.
+#[must_use]
+pub fn carried(seen: &impl Seen, key: &str, value: &str) -> String {
+    match Mark::parse(value) {
+        Some(mark) if key == annotation::SETTLED => Mark { intent: seen.intent(), ..mark }.to_string(),
+        _ => value.to_owned(),
+    }
+}
+
 /// What is left of a mark that did not last: its object was busy again within the quiet time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Withdrawn {

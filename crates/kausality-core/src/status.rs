@@ -103,9 +103,20 @@ pub fn read(object: &Object<'_>, status: Option<&RawValue>, rules: &Rules) -> Re
     }
 }
 
-/// Whether two statuses tell different things about how far their controller has got.
+/// How two statuses differ in what tells how far their controller has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Not at all.
+    None,
+    /// In times, messages and other details of conditions: a heartbeat.
+    Details,
+    /// In what they tell.
+    Meaning,
+}
+
+/// Compares what two statuses tell of how far their controller has got.
 #[must_use]
-pub fn tells_else(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
+pub fn difference(one: Option<&RawValue>, other: Option<&RawValue>) -> Difference {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Told<'a> {
@@ -120,12 +131,26 @@ pub fn tells_else(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
         #[serde(borrow, default)]
         health: Option<&'a RawValue>,
     }
-    fn told(status: Option<&RawValue>) -> [Option<&str>; 5] {
-        let told: Told<'_> = status.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let Told { observed_generation, conditions, phase, state, health } = told;
-        [observed_generation, conditions, phase, state, health].map(|field| field.map(RawValue::get))
+    impl Told<'_> {
+        fn fields(&self) -> [Option<&str>; 4] {
+            [self.observed_generation, self.phase, self.state, self.health]
+                .map(|field| field.map(RawValue::get))
+        }
     }
-    told(one) != told(other)
+    fn told(status: Option<&RawValue>) -> Told<'_> {
+        status.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+    let (one, other) = (told(one), told(other));
+    let conditions = |told: &Told<'_>| told.conditions.map(parse::<Conditions>).unwrap_or_default();
+    if one.fields() != other.fields() {
+        Difference::Meaning
+    } else if one.conditions.map(RawValue::get) == other.conditions.map(RawValue::get) {
+        Difference::None
+    } else if conditions(&one).say_the_same(conditions(&other)) {
+        Difference::Details
+    } else {
+        Difference::Meaning
+    }
 }
 
 /// What statuses have in common.

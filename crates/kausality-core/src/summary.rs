@@ -9,9 +9,10 @@ use kausality_api::{
     annotation::{self, Suffix},
     identity::Hashes,
     report::ChildReference,
-    selector::Labels,
+    selector::{LabelSelector, Labels},
     trace::Trace,
 };
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -138,6 +139,31 @@ pub struct Summary {
     annotations: BTreeMap<String, String>,
     /// Its labels, unread: they matter only where it is scaled.
     labels: Option<Box<str>>,
+    /// The labels by which it selects its children, one after the other; [`ANY`] for so many that they are not kept.
+    selector: Option<Box<str>>,
+}
+
+/// Stands for all labels.
+const ANY: &str = "*";
+
+/// Bytes of the names of labels that are kept. Few selectors have more than three.
+const MAX_SELECTOR: usize = 512;
+
+/// The labels by which an object selects its children, as workloads do.
+fn selector(object: &Object<'_>) -> Option<Box<str>> {
+    #[derive(Deserialize)]
+    struct Spec {
+        selector: Option<Value>,
+    }
+    let spec = object.intent.field("spec").filter(|spec| spec.get().contains("\"selector\""))?;
+    let selector = serde_json::from_str::<Spec>(spec.get()).ok()?.selector?;
+    let keys: Vec<String> = match serde_json::from_value::<LabelSelector>(selector.clone()) {
+        Ok(selector) => selector.keys().map(ToOwned::to_owned).collect(),
+        // That of a ReplicationController is a map of labels.
+        Err(_) => serde_json::from_value::<Labels>(selector).ok()?.into_keys().collect(),
+    };
+    let keys = keys.join(",");
+    (!keys.is_empty()).then(|| if keys.len() > MAX_SELECTOR { ANY.into() } else { keys.into() })
 }
 
 impl Summary {
@@ -177,6 +203,7 @@ impl Summary {
             suffix: object.suffix(),
             status_managers,
             labels: metadata.labels.map(|raw| raw.get().into()),
+            selector: selector(object),
         }
     }
 
@@ -198,6 +225,11 @@ impl Summary {
     #[must_use]
     pub fn labels(&self) -> Labels {
         self.labels.as_ref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Whether it selects its children by this label.
+    pub(crate) fn selects_by(&self, label: &str) -> bool {
+        self.selector.as_deref().is_some_and(|keys| keys == ANY || keys.split(',').any(|key| key == label))
     }
 
     /// One of Kausality's annotations.

@@ -1,5 +1,5 @@
 use kausality_api::annotation::{Suffix, TRACE};
-use kausality_core::review::Object;
+use kausality_core::{review::Object, settle::Mark};
 
 use super::*;
 
@@ -188,6 +188,34 @@ fn a_scale_on_top_of_another_that_is_not_recorded_yet_is_seen() {
     scale(&pending, &sized(2, 3, "alice"), "carol");
     check_scaled(&pending, sized(3, 1, "alice"), None, "carol"); // The first was never recorded,
     check_scaled(&pending, sized(3, 1, "bob"), None, "carol"); // or was.
+}
+
+/// Notes a scale of the object as it is by its own controller, which takes the mark along.
+fn scale_of_its_own(pending: &Pending, before: &Arc<Summary>) {
+    let mark = Mark::new(before.intent, "2026-01-01T00:00:00Z".parse().unwrap()).to_string();
+    let annotations = annotations([(SETTLED, Some(mark.as_str()))]);
+    let proof = Some(Proof::of_scale(before));
+    pending.note(&id(), "u", before.generation, &annotations, Until::Scaled, proof);
+}
+
+#[test]
+fn the_mark_of_an_object_that_its_own_controller_scales_goes_along_with_the_intent() {
+    let pending = Pending::default();
+    scale_of_its_own(&pending, &sized(1, 1, "alice"));
+    check_scaled(&pending, sized(1, 1, "alice"), Some("mark"), "alice");
+    let scaled = sized(2, 3, "alice");
+    let over = pending.over(scaled.clone());
+    let mark = over.annotation(SETTLED).and_then(Mark::parse).unwrap();
+    assert_eq!((mark.intent, mark.since), (scaled.intent, "2026-01-01T00:00:00Z".parse().ok()));
+    assert_eq!(over.annotation(TRACE), Some("alice"));
+}
+
+#[test]
+fn a_controller_does_not_take_along_the_mark_that_somebody_takes_off() {
+    let pending = Pending::default();
+    scale(&pending, &sized(1, 1, "alice"), "bob");
+    scale_of_its_own(&pending, &sized(1, 1, "alice"));
+    check_scaled(&pending, sized(2, 3, "alice"), None, "bob");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use kausality_api::{
     snooze::Snooze,
 };
 
-use super::Draft;
+use super::{Draft, stray::is_stray};
 use crate::{
     actor::{self, Actor, deletes_for_others},
     annotations::{self, Wanted, Writer, pairs},
@@ -18,7 +18,7 @@ use crate::{
     cause::Cause,
     change::{Change, Drift},
     child::Child,
-    class::Class,
+    class::{self, Class},
     decision::{Denial, Effect, Verdict},
     effect,
     exceptions::{Asked, Behind, Known, Ruled},
@@ -55,7 +55,7 @@ impl Draft {
         let what = match class {
             Class::Release => "an object is taken from the owner that controls it",
             Class::Adopt => "an object gets an owner that controls it, as if it were created below that",
-            Class::Relabel => "a label changes by which a policy selects objects",
+            Class::Relabel => "a label changes by which objects are selected",
             _ => "a change of intent",
         };
         self.saw(Rule::Class, format!("{class}: {what}"));
@@ -90,6 +90,7 @@ impl Draft {
         }
         let own = match class {
             Class::Update => reconciler::of_change(request, user, &child, facts.parent.found(), &facts.below),
+            Class::Scale => reconciler::of_scale(request, user, &child, facts.parent.found(), &facts.below),
             _ => None,
         };
         let labels = child.labels(request);
@@ -115,7 +116,7 @@ impl Draft {
                 None
             }
             Parent::Gone => {
-                self.gone(&child, class);
+                self.gone(request, &child);
                 None
             }
             Parent::Unreadable(why) => {
@@ -124,7 +125,7 @@ impl Draft {
             }
             Parent::Found { summary, resource } => Some((*summary, *resource)),
         };
-        if self.deletes_freeze(request, &child) {
+        if self.washes_freeze(request, &child) {
             return;
         }
         if let Some((summary, resource)) = judged {
@@ -168,22 +169,31 @@ impl Draft {
             (Class::Update, Some(stored), Some(sent)) if self.keeps_trace => {
                 self.record_own_write(&child, stored, sent, user, own.is_some());
             }
+            (Class::Scale, ..) if self.keeps_trace => {
+                let own = facts.scaled.as_ref().and_then(|scaled| scaled.as_ref().ok());
+                self.decision.effects.extend(own.and_then(|scaled| effect::record_own_scale(scaled, user)));
+                self.decision.trace = child.trace();
+            }
             _ => self.record(request, &child, user, judged.map(|(summary, _)| summary), facts),
         }
     }
 
-    /// Denies to delete an object that is frozen, and so to lift the freeze on what is below it. Who deletes it for
-    /// somebody that deleted its owner or its namespace goes on.
-    fn deletes_freeze(&mut self, request: &Request<'_>, child: &Child<'_>) -> bool {
-        let is_asked =
-            self.decision.class == Class::Delete && !child.deleting && !deletes_for_others(request);
-        let frozen = is_asked.then(|| gate::frozen(child.stored(FREEZE))).flatten();
-        let Some((reason, faults)) = frozen else { return false };
+    /// Denies to delete an object that is frozen, and so to lift the freeze on what is below it; or to change its owners, so
+    /// that it is deleted for want of one. Who deletes it for somebody that deleted its owner or its namespace goes on.
+    pub(super) fn washes_freeze(&mut self, request: &Request<'_>, child: &Child<'_>) -> bool {
+        let what = match self.decision.class {
+            Class::Delete => Some("cannot be deleted"),
+            _ if class::changes_owners(request) => Some("cannot get other owners"),
+            _ => None,
+        };
+        let asked = what.filter(|_| !child.deleting && !deletes_for_others(request));
+        let Some(what) = asked else { return false };
+        let Some((reason, faults)) = gate::frozen(child.stored(FREEZE)) else { return false };
         faults.into_iter().for_each(|fault| self.warn(fault));
         self.saw(Rule::Freeze, format!("the object itself is frozen {reason}"));
         self.decision.explanation.decides_alone(Rule::Freeze);
         self.decision.resolution = Resolution::Frozen;
-        let message = answer::frozen_itself(&child.id, &reason);
+        let message = answer::frozen_itself(&child.id, &reason, what);
         self.decision.verdict = Verdict::Deny(Denial::forbidden(message));
         true
     }
@@ -213,9 +223,9 @@ impl Draft {
         self.decision.cause = Some(Cause::Expected);
     }
 
-    fn gone(&mut self, child: &Child<'_>, class: Class) {
+    fn gone(&mut self, request: &Request<'_>, child: &Child<'_>) {
         self.saw(Rule::Parent, "the parent is gone");
-        if class != Class::Create {
+        if self.decision.class != Class::Create && !class::adopts(request) {
             self.caused(Cause::Cleanup, Rule::Parent);
             return;
         }
@@ -319,6 +329,13 @@ impl Draft {
                 self.keeps_trace = true;
                 cause = Cause::Expected;
             }
+        }
+        if cause == Cause::Drift && self.decision.class == Class::Delete && is_stray(request, child, parent) {
+            self.saw(
+                Rule::Deletion,
+                "it was adopted, and the parent's controllers have not changed it: they may clean it up",
+            );
+            cause = Cause::Cleanup;
         }
         self.saw(Rule::Cause, cause.as_str());
         self.decision.phase = Some(phase);
@@ -430,6 +447,9 @@ impl Draft {
     }
 
     fn report(&mut self, drift: Drift) {
+        if self.decision.cause == Some(Cause::Cleanup) {
+            return;
+        }
         self.decision.effects.push(Effect::Report(Box::new(drift)));
     }
 

@@ -8,7 +8,7 @@ use crate::{
     annotations::{self, Look, Writer, pairs},
     cause::Cause,
     child::{self, Child},
-    class::Class,
+    class::{self, Class},
     decision::Effect,
     explain::Rule,
     facts::Facts,
@@ -33,6 +33,10 @@ impl Draft {
     ) {
         self.saw(Rule::Class, "a status update is observed, never gated");
         self.decided_by(Rule::Class);
+        let child = Child::of(request).filter(|_| class::status_stores_metadata(&request.resource.group));
+        if child.is_some_and(|child| self.washes_freeze(request, &child)) {
+            return;
+        }
         self.note_status(request, stored, sent, user, facts);
     }
 
@@ -119,6 +123,9 @@ impl Draft {
         self.saw(Rule::Class, "the intent is unchanged: never gated");
         self.decided_by(Rule::Class);
         let Some(child) = Child::of(request) else { return };
+        if self.washes_freeze(request, &child) {
+            return;
+        }
         let mut writer = Writer::Free;
         if annotations::sender_matters(request) {
             if child.has_owner {

@@ -111,6 +111,8 @@ impl Asked<'_> {
     pub(super) fn cause(&self) -> Option<RuleCause> {
         match self.cause {
             Cause::Drift => Some(RuleCause::Drift),
+            // What a controller cleans up of its own accord below a parent that lives.
+            Cause::Cleanup if !self.parent.deleting => Some(RuleCause::Drift),
             Cause::Origin => Some(RuleCause::Origin),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! One rule, compiled; and all that may be wrong with a policy, each with its place.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use jiff::Timestamp;
 use kausality_api::{
@@ -62,6 +62,8 @@ pub(crate) struct Rule {
     pub expiry: Option<Timestamp>,
     reason: Option<String>,
     pub dry_run: bool,
+    /// The labels that its expressions may look at.
+    pub labels: BTreeSet<String>,
 }
 
 impl Rule {
@@ -265,6 +267,7 @@ fn one(
         let compiled = pattern(source);
         compiled.map_err(|why| faults.add(format!("{at}.match.regexp"), why)).ok()
     });
+    let expressions = rule.prereqs.iter().map(|it| &it.cel).chain(&matching.cel);
     let home = policy.metadata.namespace.as_str();
     Some(Rule {
         policy: reference.to_owned(),
@@ -286,7 +289,18 @@ fn one(
         expiry: rule.expiry,
         reason: rule.reason.clone(),
         dry_run: rule.dry_run,
+        labels: expressions.flat_map(|it| labels(it)).collect(),
     })
+}
+
+/// The labels that an expression which looks at labels may name: in quotes, or as a field.
+fn labels(source: &str) -> impl Iterator<Item = String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let quoted = source.split(['\'', '"']);
+    let fields = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let looks = source.contains("labels");
+    let words = quoted.chain(fields).filter(move |word| looks && !word.is_empty());
+    words.filter(move |word| word.chars().all(is_word)).map(ToOwned::to_owned)
 }
 
 /// Whom the rule is about. By default the service account with the policy's name.

@@ -6,7 +6,7 @@ use kausality_api::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, SeqAccess, Visitor},
+    de::{self, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -40,6 +40,8 @@ pub struct Metadata<'a> {
     pub only_owner: Option<OwnerReference<'a>>,
     /// The annotations.
     pub annotations: Annotations<'a>,
+    /// All owners, unread.
+    owners: Option<&'a RawValue>,
     pub(crate) labels: Option<&'a RawValue>,
     pub(crate) managed_fields: Option<&'a RawValue>,
 }
@@ -55,6 +57,22 @@ impl Metadata<'_> {
     #[must_use]
     pub fn any_name(&self) -> &str {
         if self.name.is_empty() { &self.generate_name } else { &self.name }
+    }
+
+    /// Whether the same objects own both, in whichever versions and order they are named, and the same one controls them.
+    pub(crate) fn same_owners(&self, other: &Self) -> bool {
+        let owners = |metadata: &Self| {
+            let owners =
+                metadata.owners.map(|raw| serde_json::from_str::<Option<Vec<OwnerReference<'_>>>>(raw.get()));
+            let mut owners = owners.and_then(Result::ok).flatten().unwrap_or_default();
+            let key = |owner: &OwnerReference<'_>| {
+                let [kind, name, uid] = [&owner.kind, &owner.name, &owner.uid].map(ToString::to_string);
+                (group(&owner.api_version).to_owned(), kind, name, uid, owner.controller == Some(true))
+            };
+            owners.sort_by_cached_key(key);
+            owners.iter().map(key).collect::<Vec<_>>()
+        };
+        self.owners.map(RawValue::get) == other.owners.map(RawValue::get) || owners(self) == owners(other)
     }
 
     /// The labels. What is not a map of strings counts as none.
@@ -262,7 +280,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
                             metadata.finalizers = map.next_value::<Option<_>>()?.unwrap_or_default();
                         }
                         "ownerReferences" => {
-                            let Owners { controller, only } = map.next_value()?;
+                            let owners: &RawValue = map.next_value()?;
+                            let Owners { controller, only } =
+                                serde_json::from_str(owners.get()).map_err(de::Error::custom)?;
+                            metadata.owners = Some(owners);
                             (metadata.owner, metadata.only_owner) = (controller, only);
                         }
                         "annotations" => metadata.annotations = map.next_value()?,

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use super::{Rule, Standing, lenient, parse};
 
 /// A condition, as far as it matters.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// What it is about.
@@ -117,6 +117,14 @@ impl Conditions {
             Standing::Silent if !self.0.is_empty() => Standing::Unclear,
             standing => standing,
         }
+    }
+
+    /// Whether both hold the same conditions, in whichever order. Times and messages are not among what matters of them.
+    pub(super) fn say_the_same(self, other: Self) -> bool {
+        let [mut one, mut other] = [self.0, other.0];
+        one.sort_unstable();
+        other.sort_unstable();
+        one == other
     }
 
     /// Whether nothing is told but whether the object is paused.

@@ -51,6 +51,8 @@ impl From<&Summary> for Compact {
         summary.made_for.iter().for_each(|made_for| rest.put(made_for));
         rest.count(usize::from(summary.labels.is_some()));
         summary.labels.iter().for_each(|labels| rest.put(labels));
+        rest.count(usize::from(summary.selector.is_some()));
+        summary.selector.iter().for_each(|selector| rest.put(selector));
         let annotations =
             summary.annotations().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value)));
         rest.count(annotations.clone().count());
@@ -114,6 +116,7 @@ impl Compact {
             }),
             made_for: (text.count() > 0).then(|| text.next().into()),
             labels: (text.count() > 0).then(|| text.next().into()),
+            selector: (text.count() > 0).then(|| text.next().into()),
             annotations: (0..text.count())
                 .map(|_| (format!("{PREFIX}{}", text.next()), text.next().to_owned()))
                 .collect(),
@@ -198,7 +201,7 @@ mod tests {
                 "ownerReferences": [{{"apiVersion": "example.com/v1", "kind": "App", "name": "shop", "uid": "8", "controller": true}}],
                 "managedFields": [{{"manager": "m", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}},
                     {{"manager": "n", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}}]}},
-                "spec": {{"replicas": 1}}, "status": {{"observedGeneration": 3}}}}"#
+                "spec": {{"replicas": 1, "selector": {{"matchLabels": {{"app": "web"}}}}}}, "status": {{"observedGeneration": 3}}}}"#
         ));
     }
 }

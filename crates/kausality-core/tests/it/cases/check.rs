@@ -264,8 +264,9 @@ impl Check {
         let class = decision.class.as_str();
         let gated =
             ["create", "update", "release", "adopt", "relabel", "delete", "evict", "scale"].contains(&class);
-        let unauthorized = decision.explanation.deciding() == Some(Rule::Authorization);
-        if !gated && !unauthorized && !decision.verdict.is_allowed() {
+        // Who decides without the right to, or takes away what is frozen itself.
+        let forbidden = matches!(decision.explanation.deciding(), Some(Rule::Authorization | Rule::Freeze));
+        if !gated && !forbidden && !decision.verdict.is_allowed() {
             self.problems.push(format!("  a request of class {class} is denied"));
         }
         if !decision.verdict.is_allowed() && !decision.patch.is_empty() {
