@@ -161,16 +161,18 @@ mod tests {
 
     const PATH: &str = "/api/v1/namespaces/kausality-system/secrets";
 
-    /// Answers one after the other, the last again and again. Only creations are sent to the collection.
+    /// Answers about the Secret, one after the other, the last again and again. Only creations are sent to the collection.
     fn client(answers: impl IntoIterator<Item = (u16, Value)>) -> Client {
         let answers: Mutex<VecDeque<_>> = Mutex::new(answers.into_iter().collect());
         let service = tower::service_fn(move |request: Request<Body>| {
             let path =
                 if request.method() == Method::POST { PATH.to_owned() } else { format!("{PATH}/{SECRET}") };
-            assert_eq!(request.uri().path(), path);
             let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-            let (code, answer) =
-                if answers.len() > 1 { answers.pop_front().unwrap() } else { answers[0].clone() };
+            let (code, answer) = match answers.len() {
+                _ if request.uri().path() != path => failure(404),
+                1 => answers[0].clone(),
+                _ => answers.pop_front().unwrap(),
+            };
             let answer = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
             async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
         });
