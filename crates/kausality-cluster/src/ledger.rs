@@ -65,6 +65,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long the API server may take to take a count.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How often it is tried to close an entry while others write to it.
+const CLOSINGS: usize = 5;
+
 /// How many drifts are remembered between two writes.
 const MAX_TABS: usize = 10_000;
 
@@ -146,7 +149,6 @@ impl Ledger {
             at: moment(&self.clock),
             state: ledger::state(decision),
             explanation: ledger::explanation(decision),
-            request: ledger::request(&drift.report.spec.request),
         };
         if self.is_entered(&key, &tab, ground) {
             tab.notes().see(sighting);
@@ -208,23 +210,41 @@ impl Ledger {
         if !self.shelf.get(key).is_some_and(|stored| stored.state.is_open()) {
             return;
         }
-        let closing = async {
-            let api = api(&self.client, key);
+        match tokio::time::timeout(WRITE_DEADLINE, self.close_it(key, approval)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an entry could not be closed"),
+            Err(_) => tracing::warn!(drift = key.1, "an entry could not be closed: no answer"),
+        }
+    }
+
+    async fn close_it(&self, key: &Key, approval: &Approval) -> Result<(), kube::Error> {
+        let api = api(&self.client, key);
+        let passed = moment(&self.clock);
+        let (resolution, decision) = ledger::passed(approval, passed);
+        let mut conflict = None;
+        for _ in 0..CLOSINGS {
             let Some(object) = api.get_opt(&key.1).await? else { return Ok(()) };
-            let (resolution, decision) = ledger::passed(approval, moment(&self.clock));
+            let Ok(Entry { status, .. }) = entry(&object) else { return Ok(()) };
+            // Whoever wrote meanwhile has closed it, or has counted: what was seen before, or what has been seen since.
+            if !status.state.is_open() || conflict.is_some() && status.last_seen > passed {
+                return Ok(());
+            }
             let patch = json!({
                 "metadata": {"resourceVersion": object.metadata.resource_version},
                 "status": {"state": DriftState::Resolved, "resolution": resolution, "decision": decision},
             });
-            api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await.map(drop)
-        };
-        match tokio::time::timeout(WRITE_DEADLINE, closing).await {
-            // Whoever wrote meanwhile has closed it, or it has been seen again.
-            Ok(Ok(())) => {}
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {}
-            Ok(Err(error)) => tracing::warn!(drift = key.1, %error, "an entry could not be closed"),
-            Err(_) => tracing::warn!(drift = key.1, "an entry could not be closed: no answer"),
+            match api.patch(&key.1, &parameters(), &Patch::Merge(&patch)).await {
+                Ok(closed) => {
+                    self.shelf.wrote(&closed);
+                    return Ok(());
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    conflict = Some(kube::Error::Api(status));
+                }
+                Err(error) => return Err(error),
+            }
         }
+        conflict.map_or(Ok(()), Err)
     }
 
     /// Waits until it is known what is entered, where that is a matter of moments. Who was killed and comes back is asked
@@ -281,7 +301,7 @@ impl Ledger {
         let spent = tab.notes().spent_until();
         let stored = self.shelf.get(key);
         if !stored.is_some_and(|stored| stored.state.is_open())
-            && let Some(bound) = self.shelf.bound(key, child)
+            && let Some(bound) = self.shelf.bound(key, child, sighting.at)
         {
             return Ok(Entered::Full(bound));
         }
@@ -294,6 +314,7 @@ impl Ledger {
                         version,
                         ground,
                         child,
+                        closed: None,
                         is_superseded: false,
                         bytes: shelf::bytes(&created),
                     };
@@ -311,7 +332,7 @@ impl Ledger {
         }
         {
             let mut notes = tab.notes();
-            notes.begin(ground, || entry);
+            notes.begin(ground, stored.and_then(|stored| stored.closed), || entry);
             notes.see(sighting);
             if let Some(spent) = spent {
                 notes.rest_until = Some(spent);
@@ -349,13 +370,12 @@ impl Ledger {
         let is_another = (notes.fresh.as_ref())
             .is_some_and(|fresh| !ground.covers(fresh.ground) && last.at >= entry.status.last_seen);
         let closed = entry.status.resolution.as_ref().filter(|_| !entry.status.state.is_open());
-        // Whoever closed it may be another replica, which knows nothing of what has been seen here before.
-        let found = match closed {
-            None => Found::Open,
-            Some(closed) if last.at > closed.at => Found::Reopening,
-            Some(_) => Found::Over,
-        };
-        let begins = is_another || found == Found::Reopening;
+        let found = if closed.is_some() { Found::Over } else { Found::Open };
+        // Whoever closed it may be another replica, which knows nothing of what has been seen here before. What came in while
+        // this one knew of the closure is another occurrence; clocks are asked only where it did not know the entry.
+        let is_later = (notes.fresh.as_ref().zip(closed))
+            .is_some_and(|(fresh, closed)| fresh.after == Some(closed.at) || last.at > closed.at);
+        let begins = is_another || is_later;
         let now = moment(&self.clock);
         let waited = now.duration_since(entry.status.counted_at);
         let left = SignedDuration::try_from(BETWEEN).unwrap_or_default().saturating_sub(waited);
@@ -386,7 +406,10 @@ impl Ledger {
         };
         let mut now = tab.notes();
         now.settle(notes.unwritten);
-        now.entered = Some((crate::ledger::version(&written), ground));
+        now.entered = (begins || found == Found::Open).then(|| (crate::ledger::version(&written), ground));
+        if now.entered.is_none() {
+            self.shelf.wrote(&written);
+        }
         now.wrote(BETWEEN);
         Ok(true)
     }

@@ -52,8 +52,8 @@ pub(crate) fn may_not_decide(child: &ObjectId, request: &Request<'_>) -> String 
         );
     }
     format!(
-        "kausality: {} may not decide about drifts of {child}: approvals, rejections, freeze and snooze are for those who \
-         have the verb \"approve\" on drifts.kausality.io {place}. Ask for a role with that rule.",
+        "kausality: {} may not decide about drifts of {child}: approvals, rejections, freeze, snooze and a mode that lets more \
+         pass are for those who have the verb \"approve\" on drifts.kausality.io {place}. Ask for a role with that rule.",
         shorten(request.user(), MAX_QUOTE),
     )
 }

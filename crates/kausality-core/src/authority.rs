@@ -1,11 +1,13 @@
 //! Who may decide about drifts: approvals, rejections, freezes and snoozes are annotations, and whoever may write an object
-//! could write them. Where it is asked for, only those decide who have the verb `approve` on `drifts.kausality.io`. What anybody decides carries their name, and never that of another.
+//! could write them, as well as a mode that lets drifts pass. Where it is asked for, only those decide who have the verb `approve` on
+//! `drifts.kausality.io`. What anybody decides carries their name, and never that of another.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use kausality_api::{
-    annotation::{APPROVALS, FREEZE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
+    annotation::{APPROVALS, FREEZE, MODE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
     identity::UserHash,
+    mode::Mode,
 };
 use serde_json::{Map, Value};
 
@@ -21,7 +23,7 @@ use crate::{
 };
 
 /// The annotations by which people decide.
-pub const DECIDING: [&str; 5] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL];
+pub const DECIDING: [&str; 6] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL, MODE];
 
 /// Who may decide about drifts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +81,20 @@ fn decides(request: &Request<'_>) -> bool {
     let of = |annotations: Option<&Annotations<'_>>, key: &str| {
         annotations.and_then(|annotations| annotations.get(key)).map(ToOwned::to_owned)
     };
-    DECIDING.iter().any(|key| of(old, key) != of(new, key))
+    DECIDING.iter().any(|key| match (of(old, key), of(new, key)) {
+        (old, new) if *key == MODE => relaxes(old.as_deref(), new.as_deref()),
+        (old, new) => old != new,
+    })
+}
+
+/// Whether drifts may pass with another mode that did not before. Where none is said, namespaces and policies say it.
+fn relaxes(old: Option<&str>, new: Option<&str>) -> bool {
+    let read = |mode: Option<&str>| {
+        let mode = mode.filter(|mode| !mode.trim().is_empty())?;
+        Some(mode.parse().unwrap_or(Mode::Enforce))
+    };
+    let (old, new) = (read(old), read(new));
+    old != new && old != Some(Mode::Log) && new != Some(Mode::Enforce)
 }
 
 /// Denies a request that decides without the right to, and signs what is decided with it.
@@ -198,6 +213,21 @@ fn signed_one(text: &str, user: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mode_relaxes_what_was_stricter_or_not_known() {
+        let (log, enforce) = (Some("log"), Some("enforce"));
+        for (old, new) in
+            [(None, log), (enforce, log), (enforce, None), (Some("lgo"), log), (enforce, Some(" "))]
+        {
+            assert!(relaxes(old, new), "{old:?} {new:?}");
+        }
+        for (old, new) in
+            [(None, enforce), (log, enforce), (log, None), (None, Some("")), (log, log), (None, Some("lgo"))]
+        {
+            assert!(!relaxes(old, new), "{old:?} {new:?}");
+        }
+    }
 
     #[test]
     fn new_entries_are_signed_and_old_ones_stay_as_they_were() {

@@ -312,6 +312,21 @@ pub fn covers_parents(spec: &KausalitySpec, group: &str, resource: &str, namespa
         && (names(spec, group, resource) || star_means(spec, group, resource))
 }
 
+/// Whether a policy is for some objects of a resource, or of any, in a namespace; in any, where that has no name. Which of them,
+/// their labels say.
+#[must_use]
+pub fn may_cover(
+    spec: &KausalitySpec,
+    resource: Option<(&str, &str)>,
+    namespace: &str,
+    namespace_labels: Option<&Labels>,
+) -> bool {
+    let labels = Labels::new();
+    let target = Target { group: "", resource: "", namespace, namespace_labels, labels: &labels };
+    resource.is_none_or(|(group, resource)| names(spec, group, resource) || star_means(spec, group, resource))
+        && (namespace.is_empty() || namespace_rank(spec.namespaces.as_ref(), &target).is_some())
+}
+
 /// Whether a policy names a resource, and does not mean it by `*` only.
 #[must_use]
 pub fn names(spec: &KausalitySpec, group: &str, resource: &str) -> bool {

@@ -37,10 +37,10 @@ mod enforced;
 mod parents;
 mod together;
 
-pub(crate) use account::{Account, Change, Covered};
+pub(crate) use account::{Account, Change, Covered, outcome};
 pub(crate) use choice::{Choice, Found};
 pub(crate) use confirm::{agreed, confirmed};
-pub(crate) use enforced::Subject;
+pub(crate) use enforced::{Coverage, Subject};
 pub(crate) use parents::{ParentChange, Parents};
 pub(crate) use together::{Deed, Done, Needs, act_on_drifts};
 
@@ -218,9 +218,9 @@ impl Editor {
         Live::read(&self.client, self.kinds(), parent).await
     }
 
-    /// Why nothing enforces what is decided about these, where that is certain.
-    pub(crate) async fn unenforced(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<String> {
-        enforced::warnings(&self.client, self.kinds(), subjects).await
+    /// Whether anything enforces what is decided about these.
+    pub(crate) async fn coverage(&self, subjects: impl IntoIterator<Item = Subject>) -> Coverage {
+        enforced::coverage(&self.client, self.kinds(), subjects).await
     }
 
     /// Edits the annotations of an object: `change` gets a copy, and what it changes there is written, unless somebody

@@ -17,7 +17,7 @@ mod secrets;
 mod server;
 mod types;
 
-pub(crate) use facts::is_fact;
+pub(crate) use facts::{is_fact, without_facts};
 pub(crate) use progress::Progress;
 pub(crate) use secrets::{Secrets, policy_resource};
 pub(crate) use server::{Failure, Force, Server};

@@ -108,7 +108,7 @@ impl Unapprove {
                 removed => format!("lost {}", entries_of(removed)),
             };
             account.tell(&parent.full_name(), &format!("{parent} {what}"))?;
-            account.keep(Change::of(parent, &edited).that_means(&what));
+            account.keep(Change::of(parent, &edited).that_means(&what, None));
         }
         account.end()
     }

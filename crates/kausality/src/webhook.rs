@@ -24,6 +24,7 @@ use prometheus_client::registry::Registry;
 
 use crate::{
     connect::Connection,
+    live,
     mode::ModeArgument,
     reach::{NOT_REACHED, WHO, reach},
     replay::policies::{self as policy_files, Loaded},
@@ -191,8 +192,8 @@ impl Webhook {
         tokio::spawn(cluster.clone().record());
         if let Some(secret) = &self.tls_secret {
             tokio::spawn(cluster.clone().share_inputs(secret.namespace().to_owned()));
-            tokio::spawn(cluster.clone().follow_salt(secret.namespace().to_owned()));
         }
+        tokio::spawn(cluster.clone().follow_salt(self.salt_namespace(&client).to_owned()));
         tokio::spawn(cluster.clone().keep_ledger());
 
         let ca_pem = match &self.ca_bundle_file {
@@ -268,14 +269,20 @@ impl Webhook {
         }
     }
 
-    /// The salt of the installation, where there is one. Until the controller has made it, what many may read stands in.
+    /// The salt of the installation. Until the controller has made it, one of our own stands in; where there is no controller, it
+    /// is kept, so that digests can be compared after a restart.
     async fn salt(&self, client: &Client) -> Result<Vec<u8>, kube::Error> {
-        if let Some(secret) = &self.tls_secret
-            && let Some(salt) = Cluster::salt(client, secret.namespace()).await?
-        {
-            return Ok(salt);
-        }
-        Cluster::public_salt(client).await
+        let (own, namespace) = (live::salt(), self.salt_namespace(client));
+        let found = match &self.tls_secret {
+            Some(_) => Cluster::salt(client, namespace).await?,
+            None => Cluster::make_salt(client, namespace, &own).await?,
+        };
+        Ok(found.or_own(namespace, own))
+    }
+
+    /// That of Kausality, or else of the Pod, or of the context.
+    fn salt_namespace<'a>(&'a self, client: &'a Client) -> &'a str {
+        self.tls_secret.as_ref().map_or(client.default_namespace(), SecretName::namespace)
     }
 
     fn certificates(&self) -> Result<Certificates> {

@@ -12,8 +12,6 @@ use super::tab::{Fresh, Sighting};
 pub(super) enum Found {
     /// It is open, and stays so.
     Open,
-    /// It is over, and the drift has been seen since: it opens again.
-    Reopening,
     /// It is over, and all that is to be counted was seen before: it stays over.
     Over,
 }
@@ -29,25 +27,15 @@ pub(super) fn counted(entry: &Entry, unwritten: u64, last: &Sighting, now: Times
         },
     });
     // Another replica may have written what became of it later.
-    let is_latest = found == Found::Open && last.at >= entry.status.last_seen;
-    if is_latest || found == Found::Reopening {
+    if found == Found::Open && last.at >= entry.status.last_seen {
         patch["status"]["state"] = json!(last.state);
         patch["status"]["explanation"] = json!(last.explanation);
-    }
-    if found == Found::Reopening {
-        // Endpoints are told again, from the beginning, and can tell by the request that it is not the same occurrence.
-        patch["spec"] = json!({"request": last.request});
-        patch["status"]["count"] = json!(unwritten);
-        patch["status"]["firstSeen"] = json!(last.at);
-        for field in ["resolution", "decision", "deliveries"] {
-            patch["status"][field] = Value::Null;
-        }
     }
     patch
 }
 
 /// What becomes of an entry when its drift occurs anew, as the operations of a JSON patch: a merge would leave fields of
-/// the old objects behind.
+/// the old objects behind. Endpoints are told again, and can tell by the request that it is not the same occurrence.
 pub(super) fn renewed(object: &DynamicObject, fresh: &Fresh, last: &Sighting, now: Timestamp) -> Value {
     let Entry { metadata, spec, status, .. } = &*fresh.entry;
     let mut labels = object.metadata.labels.clone().unwrap_or_default();

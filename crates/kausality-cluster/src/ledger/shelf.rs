@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
     GROUP,
     drift::{DriftState, MAX_OPEN, MAX_OPEN_BYTES, MAX_OPEN_OF_CHILD, ResolutionReason},
@@ -37,6 +38,10 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How soon it is tried again after the API server did not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long a superseded entry counts against its child: one that changes again and again has so many new ones an hour, and
+/// what it does next is still told.
+const SUPERSEDED: SignedDuration = SignedDuration::from_hours(1);
+
 /// An entry, in brief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
@@ -45,6 +50,8 @@ pub(super) struct Stored {
     pub ground: Ground,
     /// Whose it is.
     pub child: u64,
+    /// Since when it is over. Tells one closure from another.
+    pub closed: Option<Timestamp>,
     /// Whether it is over since its child was changed.
     pub is_superseded: bool,
     /// How many bytes it takes, as JSON.
@@ -120,14 +127,20 @@ impl Shelf {
         state.known.entry(key.clone()).or_insert(stored);
     }
 
+    /// Takes note of an entry as it was written from here.
+    pub(super) fn wrote(&self, object: &DynamicObject) {
+        let (key, stored) = brief(object);
+        self.side(&key.0).lock().learn(key, stored);
+    }
+
     /// Takes note of an entry that is certainly not there.
     pub(super) fn forget(&self, key: &Key) {
         self.side(&key.0).lock().known.remove(key);
     }
 
-    /// Why an entry of a child must not be opened, if so. Superseded entries of a child count as if they were open: a child that
-    /// changes again and again would have new ones without end.
-    pub(super) fn bound(&self, key: &Key, child: u64) -> Option<Bound> {
+    /// Why an entry of a child must not be opened, if so. Superseded entries of a child count for a while as if they were open: a
+    /// child that changes again and again would have new ones without end.
+    pub(super) fn bound(&self, key: &Key, child: u64, now: Timestamp) -> Option<Bound> {
         let namespace = key.0.as_str();
         let state = self.side(namespace).lock();
         let all = state.known.range((namespace.to_owned(), String::new())..);
@@ -139,7 +152,9 @@ impl Shelf {
                 open += 1;
                 bytes = bytes.saturating_add(stored.bytes);
             }
-            of_child += usize::from(stored.child == child && (is_open || stored.is_superseded));
+            let is_recent = || stored.closed.is_some_and(|at| now.duration_since(at) < SUPERSEDED);
+            let counts = is_open || stored.is_superseded && is_recent();
+            of_child += usize::from(stored.child == child && counts);
         }
         match (of_child >= MAX_OPEN_OF_CHILD, open >= MAX_OPEN || bytes >= MAX_OPEN_BYTES) {
             (true, _) => Some(Bound::Child),
@@ -197,10 +212,10 @@ fn brief(object: &DynamicObject) -> (Key, Stored) {
     let (ground, child) = (Ground::of_object(object), ground::child_of(object));
     let reason = object.data.pointer("/status/resolution/reason").and_then(Value::as_str);
     let is_superseded = !state.is_open() && reason == Some(ResolutionReason::Superseded.as_str());
-    (
-        key(object),
-        Stored { state, version: version(object), ground, child, is_superseded, bytes: bytes(object) },
-    )
+    let closed = object.data.pointer("/status/resolution/at").and_then(Value::as_str);
+    let closed = closed.and_then(|at| at.parse().ok()).filter(|_| !state.is_open());
+    let (version, bytes) = (version(object), bytes(object));
+    (key(object), Stored { state, version, ground, child, closed, is_superseded, bytes })
 }
 
 impl Mirror for Side {
@@ -224,8 +239,7 @@ impl Mirror for Side {
     fn apply(&self, object: DynamicObject) -> ControlFlow<()> {
         let mut state = self.lock();
         let (key, stored) = brief(&object);
-        state.lost.remove(&key);
-        state.known.insert(key, stored);
+        state.learn(key, stored);
         ControlFlow::Continue(())
     }
 
@@ -238,6 +252,14 @@ impl Mirror for Side {
 }
 
 impl State {
+    /// Takes over what is later than what is known: a watch may show what was before the last write from here.
+    fn learn(&mut self, key: Key, stored: Stored) {
+        self.lost.remove(&key);
+        if self.known.get(&key).is_none_or(|known| known.version <= stored.version) {
+            self.known.insert(key, stored);
+        }
+    }
+
     fn lose(&mut self, keys: impl IntoIterator<Item = Key>) {
         self.lost.extend(keys);
         while self.lost.len() > MAX_LOST {

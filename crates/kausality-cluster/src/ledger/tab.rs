@@ -6,10 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kausality_api::{
-    drift::{Drift as Entry, DriftState, DriftStep},
-    report::RequestContext,
-};
+use kausality_api::drift::{Drift as Entry, DriftState, DriftStep};
 use tokio::time::Instant;
 
 use super::{ground::Ground, shelf::Stored};
@@ -28,7 +25,7 @@ pub(super) struct Tab {
 
 #[derive(Clone, Default)]
 pub(super) struct Notes {
-    /// Whether it is entered, as far as this replica knows: at which version it wrote or read that, and on which ground.
+    /// Whether it is entered and open, as far as this replica knows: at which version it wrote or read that, and on which ground.
     pub(super) entered: Option<(u64, Ground)>,
     /// What has been seen since the last write: how often, when last, and what became of it.
     pub(super) unwritten: u64,
@@ -49,13 +46,14 @@ pub(super) struct Sighting {
     pub(super) at: Timestamp,
     pub(super) state: DriftState,
     pub(super) explanation: Vec<DriftStep>,
-    pub(super) request: RequestContext,
 }
 
 /// An occurrence that begins.
 #[derive(Clone)]
 pub(super) struct Fresh {
     pub(super) ground: Ground,
+    /// When the occurrence before it was over, if that is known.
+    pub(super) after: Option<Timestamp>,
     /// What would be entered of it.
     pub(super) entry: Arc<Entry>,
     /// How often it was seen.
@@ -72,10 +70,11 @@ impl Notes {
         }
     }
 
-    /// An occurrence begins, unless this is the one that already has.
-    pub(super) fn begin(&mut self, ground: Ground, entry: impl FnOnce() -> Entry) {
-        if self.fresh.as_ref().is_none_or(|fresh| fresh.ground != ground) {
-            self.fresh = Some(Fresh { ground, entry: Arc::new(entry()), count: 0 });
+    /// An occurrence begins, after one that was over then, unless this is the one that already has.
+    pub(super) fn begin(&mut self, ground: Ground, after: Option<Timestamp>, entry: impl FnOnce() -> Entry) {
+        match &mut self.fresh {
+            Some(fresh) if fresh.ground == ground => fresh.after = after.or(fresh.after),
+            fresh => *fresh = Some(Fresh { ground, after, entry: Arc::new(entry()), count: 0 }),
         }
     }
 

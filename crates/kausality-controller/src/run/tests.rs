@@ -238,6 +238,14 @@ async fn the_salt_is_random_and_made_once_and_nothing_waits_for_it() {
     assert_ne!(one, other);
 
     let fake = two_policies();
+    controller(&fake, external()).reconcile().await.unwrap();
+    fake.lock().unwrap().objects.get_mut(SALT).unwrap()["data"] = json!({"salt": "", "other": "eA=="});
+    controller(&fake, external()).reconcile().await.unwrap();
+    let filled = fake.lock().unwrap().objects[SALT]["data"].clone();
+    assert_eq!(STANDARD.decode(filled["salt"].as_str().unwrap()).unwrap().len(), 32);
+    assert_eq!(filled["other"], "eA==");
+
+    let fake = two_policies();
     fake.lock().unwrap().forbidden.push(SALT);
     controller(&fake, external()).reconcile().await.unwrap();
     assert_eq!(fake.lock().unwrap().entries(), BOTH);

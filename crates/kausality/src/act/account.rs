@@ -57,6 +57,9 @@ pub(crate) struct Change {
     /// What that means, where it is about the object itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
+    /// Why nothing comes of it, where that is certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_enforced: Option<String>,
     /// The drifts that it is about; absent where they cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     drifts: Option<Vec<Covered>>,
@@ -64,6 +67,7 @@ pub(crate) struct Change {
 
 /// A drift that something was decided about.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Covered {
     #[serde(flatten)]
     drift: Named,
@@ -72,6 +76,9 @@ pub(crate) struct Covered {
     /// What was decided about this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
+    /// Why nothing comes of it, where that is certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_enforced: Option<String>,
     /// What a person should know about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -111,14 +118,19 @@ impl From<&ParentName> for Named {
 impl From<&Entry> for Covered {
     fn from(entry: &Entry) -> Self {
         let child = entry.drift.spec.summary.child.clone();
-        Self { drift: Named::from(entry), child, result: None, notes: Vec::new() }
+        Self { drift: Named::from(entry), child, result: None, not_enforced: None, notes: Vec::new() }
     }
 }
 
 impl Covered {
-    /// A drift, and what was decided about it.
-    pub(crate) fn decided(entry: &Entry, done: &Done) -> Self {
-        Self { result: Some(done.what.clone()), notes: done.notes.clone(), ..Self::from(entry) }
+    /// A drift, what was decided about it, and why nothing comes of that.
+    pub(crate) fn decided(entry: &Entry, done: &Done, fault: Option<&str>) -> Self {
+        Self {
+            result: Some(result(&done.what, fault).to_owned()),
+            not_enforced: fault.map(ToOwned::to_owned),
+            notes: done.notes.clone(),
+            ..Self::from(entry)
+        }
     }
 }
 
@@ -135,18 +147,39 @@ impl Change {
             resource_version: edited.object.resource_version.clone(),
             annotations: edited.written(),
             result: None,
+            not_enforced: None,
             drifts: None,
         }
     }
 
-    /// The same, which means this for the object itself.
-    pub(crate) fn that_means(self, result: &str) -> Self {
-        Self { result: Some(result.to_owned()), ..self }
+    /// The same, which means this for the object itself, unless nothing comes of it.
+    pub(crate) fn that_means(self, what: &str, fault: Option<&str>) -> Self {
+        Self {
+            result: Some(result(what, fault).to_owned()),
+            not_enforced: fault.map(ToOwned::to_owned),
+            ..self
+        }
     }
 
     /// The same, about these drifts.
     pub(crate) fn about(self, drifts: Vec<Covered>) -> Self {
         Self { drifts: Some(drifts), ..self }
+    }
+}
+
+/// What was written means nothing where nothing enforces it.
+const UNENFORCED: &str = "annotated, but nothing enforces it";
+
+/// What comes of a decision.
+fn result<'a>(what: &'a str, fault: Option<&str>) -> &'a str {
+    if fault.is_some() { UNENFORCED } else { what }
+}
+
+/// The same in a line.
+pub(crate) fn outcome(what: &str, fault: Option<&str>) -> String {
+    match fault {
+        Some(fault) => format!("{UNENFORCED}: {fault}"),
+        None => what.to_owned(),
     }
 }
 

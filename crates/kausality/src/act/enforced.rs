@@ -1,16 +1,23 @@
 //! Whether anything enforces a decision: annotations can be written to any object, also where no webhook reads them.
 //!
 //! What the API server asks about is in the MutatingWebhookConfiguration, whoever wrote it: the controller, for policies, or
-//! `kausality webhook --register`. Who may not read that is told nothing: most people who decide about drifts may not.
+//! `kausality webhook --register`. Most people who decide about drifts may not read that, and the policies stand in for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kausality_api::{
     GROUP,
+    policy::Kausality,
     selector::{LabelSelector, Labels},
+    status::KausalityStatus,
 };
-use kausality_cluster::{Kinds, UnknownKind, registration};
+use kausality_cluster::{
+    Kinds, UnknownKind,
+    registration::{self, excluded},
+};
+use kausality_core::policy;
 use kube::Client;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::ParentName;
@@ -19,8 +26,8 @@ use crate::{ledger::within, output::program};
 /// The MutatingWebhookConfiguration of Kausality.
 const CONFIGURATION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/kausality";
 
-/// The label that names a namespace.
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+/// The policies.
+const POLICIES: &str = "/apis/kausality.io/v1alpha1/kausalities";
 
 /// A kind whose objects are changed, as `("apps", "replicasets")`.
 type Resource = (String, String);
@@ -30,6 +37,8 @@ type Resource = (String, String);
 pub(crate) struct Subject {
     /// `children of Deployment default/web`.
     what: String,
+    /// Their parent, by apiVersion and kind, where it alone is known.
+    parent: Option<(String, String)>,
     /// The kinds of the children, by apiVersion and kind. Empty, where they are not known.
     kinds: BTreeSet<(String, String)>,
     /// Where the children are; empty for those without a namespace, or in any.
@@ -48,8 +57,14 @@ impl Subject {
             ("batch", "CronJob") => Some(("batch/v1", "Job")),
             _ => None,
         };
-        let kinds = child.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into_iter().collect();
-        Self { what: format!("children of {parent}"), kinds, namespace: parent.namespace.clone() }
+        let kinds: BTreeSet<_> =
+            child.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into_iter().collect();
+        Self {
+            what: format!("children of {parent}"),
+            parent: kinds.is_empty().then(|| (parent.api_version.clone(), parent.kind.clone())),
+            kinds,
+            namespace: parent.namespace.clone(),
+        }
     }
 
     /// Children of a kind.
@@ -57,9 +72,36 @@ impl Subject {
         let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
         Self {
             what: format!("{kind} objects{place}"),
+            parent: None,
             kinds: [(api_version.to_owned(), kind.to_owned())].into(),
             namespace: namespace.to_owned(),
         }
+    }
+}
+
+/// Whether decisions are enforced, as far as that can be told.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage {
+    /// Why those about these certainly are not.
+    uncovered: BTreeMap<Subject, String>,
+    /// Why it cannot be told.
+    unclear: BTreeSet<String>,
+}
+
+impl Coverage {
+    /// Why nothing enforces a decision, where that is certain.
+    pub(crate) fn fault(&self, subject: &Subject) -> Option<&str> {
+        self.uncovered.get(subject).map(String::as_str)
+    }
+
+    /// What to tell before anything is done.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let faults: BTreeSet<&String> = self.uncovered.values().collect();
+        let faults = faults.into_iter().map(|why| format!("nothing enforces this: {why}"));
+        let unclear = self.unclear.iter();
+        faults
+            .chain(unclear.map(|why| format!("cannot tell whether anything enforces this: {why}")))
+            .collect()
     }
 }
 
@@ -68,37 +110,64 @@ enum Registered {
     Entries(Vec<Value>),
     /// Nothing, for this reason.
     Nothing(&'static str),
-    /// It cannot be told.
-    Unknown,
+    /// It may not be read, but these policies ask for it.
+    Policies(Vec<Policy>),
+    /// It cannot be told, for this reason.
+    Unclear(String),
+    /// It asks nobody, and Kausality may be part of it.
+    Embedded,
 }
 
-/// Why nothing enforces a decision, where that is certain.
-pub(crate) async fn warnings(
+/// A policy that can be understood.
+struct Policy {
+    it: Kausality,
+    status: KausalityStatus,
+}
+
+/// Whether anything enforces what is decided about these.
+pub(crate) async fn coverage(
     client: &Client,
     kinds: &Kinds,
     subjects: impl IntoIterator<Item = Subject>,
-) -> Vec<String> {
-    let entries = match registered(client, kinds).await {
-        Registered::Entries(entries) => entries,
-        Registered::Nothing(why) => return vec![format!("nothing enforces this: {why}")],
-        Registered::Unknown => return Vec::new(),
+) -> Coverage {
+    let mut coverage = Coverage::default();
+    let subjects: BTreeSet<Subject> = subjects.into_iter().collect();
+    if subjects.is_empty() {
+        return coverage;
+    }
+    let registered = match registered(client, kinds).await {
+        Registered::Nothing(why) => {
+            coverage.uncovered.extend(subjects.into_iter().map(|subject| (subject, why.to_owned())));
+            return coverage;
+        }
+        Registered::Unclear(why) => {
+            coverage.unclear.insert(why);
+            return coverage;
+        }
+        Registered::Embedded => return coverage,
+        registered => registered,
     };
-    let mut warnings = Vec::new();
-    for subject in subjects.into_iter().collect::<BTreeSet<_>>() {
+    for subject in subjects {
         let Some(resources) = resources(kinds, &subject).await else { continue };
         let labels = match subject.namespace.as_str() {
             "" => None,
             namespace => Some(labels(client, namespace).await),
         };
-        if !is_covered(&entries, &resources, labels.as_ref()) {
-            warnings.push(format!(
-                "nothing enforces this: no Kausality policy covers {} (see `{} policies`)",
-                subject.what,
-                program()
-            ));
+        let covers = match &registered {
+            Registered::Policies(policies) => {
+                policies.iter().any(|policy| may_cover(&policy.it, &resources, labels.as_ref()))
+            }
+            Registered::Entries(entries) => is_covered(entries, &resources, labels.as_ref()),
+            _ => true,
+        };
+        if !covers {
+            let why = format!("no Kausality policy covers {} (see `{} policies`)", subject.what, program());
+            coverage.uncovered.insert(subject, why);
+        } else if is_strange(client, kinds, &subject, labels.as_ref()).await {
+            coverage.unclear.insert(format!("no change of {} has been reviewed so far", subject.what));
         }
     }
-    warnings
+    coverage
 }
 
 async fn registered(client: &Client, kinds: &Kinds) -> Registered {
@@ -115,19 +184,59 @@ async fn registered(client: &Client, kinds: &Kinds) -> Registered {
             Ok(Some(version)) if version["gitCommit"] != "sandbox" => Registered::Nothing(
                 "the API server does not ask Kausality about anything: no policy is in force, or its controller does not run",
             ),
-            _ => Registered::Unknown,
+            _ => Registered::Embedded,
         },
-        Err(()) => Registered::Unknown,
+        Err(error) if crate::ledger::refused(&error) == Some(403) => {
+            let unclear = "you may not read the MutatingWebhookConfiguration kausality";
+            match policies(client).await {
+                // `kausality webhook --register` needs none.
+                Ok(policies) if policies.is_empty() => {
+                    Registered::Unclear(format!("there are no Kausality policies, and {unclear}"))
+                }
+                Ok(policies) => Registered::Policies(policies),
+                Err(_) => Registered::Unclear(format!("{unclear}, nor list Kausality policies")),
+            }
+        }
+        Err(error) => Registered::Unclear(format!("{error:#}")),
     }
 }
 
+async fn policies(client: &Client) -> anyhow::Result<Vec<Policy>> {
+    let found = get(client, POLICIES).await?.unwrap_or_default();
+    let items = found["items"].as_array().into_iter().flatten();
+    // Items of lists do not say what they are.
+    let read = |item: &Value| {
+        let mut item = item.clone();
+        item["apiVersion"] = kausality_api::API_VERSION.into();
+        item["kind"] = "Kausality".into();
+        let status = KausalityStatus::deserialize(&item["status"]).unwrap_or_default();
+        Kausality::deserialize(item).ok().map(|it| Policy { it, status })
+    };
+    Ok(items.filter_map(read).collect())
+}
+
+/// Whether there are policies for the place, and none of them knows the kind of a parent, whose children may be of any kind: it
+/// neither names that kind, nor has met it as the parent of something.
+async fn is_strange(client: &Client, kinds: &Kinds, subject: &Subject, labels: Option<&Labels>) -> bool {
+    let Some((api_version, kind)) = &subject.parent else { return false };
+    let Ok(kind) = kinds.of_kind(api_version, kind).await else { return false };
+    let (group, plural) = (&kind.resource.group, &kind.resource.plural);
+    let mut policies = policies(client).await.unwrap_or_default();
+    policies.retain(|policy| may_cover(&policy.it, &[], labels));
+    let knows = |Policy { it, status }: &Policy| {
+        policy::may_cover(&it.spec, Some((group, plural)), "", None)
+            || status.parents.iter().any(|met| met.api_group == *group && met.resource == *plural)
+    };
+    !policies.is_empty() && !policies.iter().any(knows)
+}
+
 /// What is there; nothing, if it is certainly not.
-async fn get(client: &Client, path: &str) -> Result<Option<Value>, ()> {
-    let request = http::Request::get(path).body(Vec::new()).map_err(drop)?;
-    match within("cannot read", client.request::<Value>(request)).await {
+async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
+    let request = http::Request::get(path).body(Vec::new())?;
+    match within(&format!("cannot read {path}"), client.request::<Value>(request)).await {
         Ok(found) => Ok(Some(found)),
         Err(error) if crate::ledger::refused(&error) == Some(404) => Ok(None),
-        Err(_) => Err(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -147,7 +256,7 @@ async fn labels(client: &Client, namespace: &str) -> Labels {
         get(client, &format!("/api/v1/namespaces/{namespace}")).await.ok().flatten().unwrap_or_default();
     let labels = found.pointer("/metadata/labels").cloned().unwrap_or_default();
     let mut labels: Labels = serde_json::from_value(labels).unwrap_or_default();
-    labels.insert(NAMESPACE_NAME.to_owned(), namespace.to_owned());
+    labels.insert(excluded::NAMESPACE.to_owned(), namespace.to_owned());
     labels
 }
 
@@ -170,6 +279,19 @@ fn is_covered(entries: &[Value], resources: &[Resource], labels: Option<&Labels>
     })
 }
 
+/// Whether a policy asks for that, as far as can be told without what the controller has made of it.
+fn may_cover(policy: &Kausality, resources: &[Resource], labels: Option<&Labels>) -> bool {
+    let namespace = labels.and_then(|labels| labels.get(excluded::NAMESPACE)).map_or("", String::as_str);
+    let is_excluded = labels.is_some_and(|labels| labels.contains_key(excluded::LABEL))
+        || excluded::names().any(|name| name == namespace);
+    let is_named =
+        || policy.spec.namespaces.as_ref().is_some_and(|it| it.names.iter().any(|it| it == namespace));
+    let covers = |resource| policy::may_cover(&policy.spec, resource, namespace, labels);
+    (!is_excluded || is_named())
+        && (resources.is_empty() && covers(None)
+            || resources.iter().any(|(group, plural)| covers(Some((group, plural)))))
+}
+
 /// Whether a selector means these labels. What cannot be read is no reason for a warning.
 fn selects(selector: &Value, labels: &Labels) -> bool {
     selector.is_null()
@@ -189,15 +311,16 @@ mod tests {
                 "rules": [{"apiGroups": [group], "resources": [resource, format!("{resource}/scale")]}]})
         };
         let shop =
-            json!({"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "In", "values": ["shop"]}]});
+            json!({"matchExpressions": [{"key": excluded::NAMESPACE, "operator": "In", "values": ["shop"]}]});
         let entries = [
             entry("apps.drift.kausality.io", "apps", "replicasets", shop.clone()),
             entry("apps.drift-1.kausality.io", "batch", "*", json!({})),
             entry("apps.decisions.kausality.io", "*", "*", json!({})),
             entry("apps.inputs.kausality.io", "", "configmaps", json!({})),
         ];
-        let labels =
-            |name: &str| -> Labels { [(NAMESPACE_NAME.to_owned(), name.to_owned())].into_iter().collect() };
+        let labels = |name: &str| -> Labels {
+            [(excluded::NAMESPACE.to_owned(), name.to_owned())].into_iter().collect()
+        };
         let covered = |group: &str, plural: &str, namespace: &str| {
             let resource = (group.to_owned(), plural.to_owned());
             is_covered(&entries, &[resource], Some(&labels(namespace)))

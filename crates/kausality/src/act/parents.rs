@@ -7,7 +7,9 @@ use clap::Args;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Account, Acting, Change, Covered, DryRun, Edited, Editor, ParentName, Subject, confirmed};
+use super::{
+    Account, Acting, Change, Covered, DryRun, Edited, Editor, ParentName, Subject, confirmed, outcome,
+};
 use crate::{
     connect::Connection,
     ledger::{Place, Reference},
@@ -68,9 +70,9 @@ impl Parents {
         }
         let deeds: Vec<String> = parents.iter().map(|parent| format!("{verb} {parent}")).collect();
         let mut account = Account::new(verb, &editor.user, &self.acting, out);
-        if is_enforced {
-            account.warn(editor.unenforced(parents.iter().map(Subject::children)).await);
-        }
+        let subjects = parents.iter().filter(|_| is_enforced).map(Subject::children);
+        let coverage = editor.coverage(subjects).await;
+        account.warn(coverage.warnings());
         if self.acting.dry_run == DryRun::None && !confirmed(&deeds, self.acting.yes)? {
             account.decline("Nothing was done.");
             return account.end();
@@ -79,9 +81,11 @@ impl Parents {
             let user = editor.user.as_str();
             match editor.edit(parent, self.acting.dry_run, |summary| apply(summary, user)).await {
                 Ok(edited) => {
-                    account.tell(&parent.full_name(), &format!("{parent} {}", plain(&edited.outcome)))?;
+                    let fault = coverage.fault(&Subject::children(parent));
+                    let outcome = outcome(&edited.outcome, fault);
+                    account.tell(&parent.full_name(), &format!("{parent} {}", plain(&outcome)))?;
                     if account.is_document() {
-                        account.keep(change_of(&editor, parent, &edited).await);
+                        account.keep(change_of(&editor, parent, &edited, fault).await);
                     }
                 }
                 Err(error) => account.refuse_parent(parent, &format!("{error:#}")),
@@ -105,8 +109,13 @@ impl Parents {
 }
 
 /// What was done to a parent, and the open drifts that it is about: all of its children's.
-async fn change_of(editor: &Editor, parent: &ParentName, edited: &Edited<String>) -> Change {
-    let change = Change::of(parent, edited).that_means(&edited.outcome);
+async fn change_of(
+    editor: &Editor,
+    parent: &ParentName,
+    edited: &Edited<String>,
+    fault: Option<&str>,
+) -> Change {
+    let change = Change::of(parent, edited).that_means(&edited.outcome, fault);
     match editor.ledger.of_parent(&edited.object).await {
         Ok(entries) => change.about(entries.iter().map(Covered::from).collect()),
         Err(error) => {

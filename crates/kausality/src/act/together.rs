@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kausality_api::text::plain;
 use kausality_core::Summary;
 
-use super::{Account, Acting, Change, Covered, DryRun, Editor, ParentName, Subject, confirmed};
+use super::{Account, Acting, Change, Covered, DryRun, Editor, ParentName, Subject, confirmed, outcome};
 use crate::{ledger::Entry, live::Progress, span};
 
 /// What a command does about a drift.
@@ -85,7 +85,7 @@ pub(crate) async fn act_on_drifts(
         for (entry, trial) in entries.into_iter().zip(trials) {
             match trial {
                 Ok(done) => {
-                    deeds.push(line(entry, &done));
+                    deeds.push(line(entry, &done, None));
                     left.push(entry);
                 }
                 Err(why) => account.refuse_drift(entry, &why),
@@ -96,13 +96,9 @@ pub(crate) async fn act_on_drifts(
         }
     }
     drop(progress);
-    if deed.is_enforced() {
-        let children = possible.iter().flat_map(|(_, entries)| entries).map(|entry| {
-            let child = &entry.drift.spec.child;
-            Subject::of_kind(&child.api_version, &child.kind, &child.namespace)
-        });
-        account.warn(editor.unenforced(children).await);
-    }
+    let decided = possible.iter().flat_map(|(_, entries)| entries).filter(|_| deed.is_enforced());
+    let coverage = editor.coverage(decided.map(|entry| children(entry))).await;
+    account.warn(coverage.warnings());
     if acting.dry_run == DryRun::None && !confirmed(&deeds, acting.yes)? {
         account.decline("Nothing was done.");
         return Ok(());
@@ -121,11 +117,12 @@ pub(crate) async fn act_on_drifts(
         for (entry, outcome) in entries.iter().zip(&edited.outcome) {
             match outcome {
                 Ok(done) => {
-                    account.tell(&entry.full_name(), &line(entry, done))?;
+                    let fault = coverage.fault(&children(entry));
+                    account.tell(&entry.full_name(), &line(entry, done, fault))?;
                     for note in &done.notes {
                         anstream::eprintln!("note: {}: {}", entry.full_name(), plain(note));
                     }
-                    covered.push(Covered::decided(entry, done));
+                    covered.push(Covered::decided(entry, done, fault));
                 }
                 Err(why) => account.refuse_drift(entry, why),
             }
@@ -206,9 +203,15 @@ fn is_open(entry: &Entry) -> Result<(), String> {
     Err(format!("it is resolved already{}", why.unwrap_or_default()))
 }
 
+/// What a decision about a drift is about.
+fn children(entry: &Entry) -> Subject {
+    let child = &entry.drift.spec.child;
+    Subject::of_kind(&child.api_version, &child.kind, &child.namespace)
+}
+
 /// `drift/e675380dcb6f9bf1 approved once: ReplicaSet/web-1 of Deployment/web`.
-fn line(entry: &Entry, done: &Done) -> String {
+fn line(entry: &Entry, done: &Done, fault: Option<&str>) -> String {
     let summary = &entry.drift.spec.summary;
-    let text = format!("{}: {} of {}", done.what, summary.child, summary.parent);
-    format!("{} {}", entry.full_name(), plain(&text))
+    let what = format!("{}: {} of {}", done.what, summary.child, summary.parent);
+    format!("{} {}", entry.full_name(), plain(&outcome(&what, fault)))
 }

@@ -8,7 +8,7 @@ use kausality_core::summary::ObjectId;
 
 use super::{Approving, duration};
 use crate::{
-    act::{Account, Change, Choice, DryRun, Editor, Subject},
+    act::{Account, Change, Choice, DryRun, Editor, Subject, outcome},
     ledger::Scope,
 };
 
@@ -42,7 +42,8 @@ pub(super) async fn approve(
         name: child.name.clone(),
     };
     let subject = Subject::of_kind(&child.api_version, &child.kind, &child.namespace);
-    account.warn(editor.unenforced([subject]).await);
+    let coverage = editor.coverage([subject.clone()]).await;
+    account.warn(coverage.warnings());
     let edited = editor
         .edit(&parent, dry_run, |summary| {
             let approval = deed.entry(summary, &child).map_err(|why| anyhow!(why))?;
@@ -56,7 +57,12 @@ pub(super) async fn approve(
     };
     let often = duration(deed.mode);
     let result = format!("{}/{}{place} {what} {often}, ahead of any drift", child.kind, child.name);
-    account.tell(&parent.full_name(), &format!("{result}, by {parent}"))?;
-    account.keep(Change::of(&parent, &edited).that_means(&result));
+    let fault = coverage.fault(&subject);
+    let line = match fault {
+        Some(_) => format!("{parent} {}", outcome("", fault)),
+        None => format!("{result}, by {parent}"),
+    };
+    account.tell(&parent.full_name(), &line)?;
+    account.keep(Change::of(&parent, &edited).that_means(&result, fault));
     Ok(())
 }

@@ -124,7 +124,7 @@ pub(super) fn of_controller(namespace: &str, makes_certificates: bool) -> Vec<Ri
         (named(here("coordination.k8s.io", "leases"), CONTROLLER), &["get", "update"]),
         (named(here("", "secrets"), SECRET), &OF_READERS),
         (here("", "secrets"), &["create"]),
-        (named(here("", "secrets"), SALT), &["get"]),
+        (named(here("", "secrets"), SALT), &["get", "update"]),
     ];
     for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         let configurations = of("admissionregistration.k8s.io", plural);

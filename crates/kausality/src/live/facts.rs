@@ -10,8 +10,27 @@ pub(crate) fn is_fact(path: &Path, manifest: &Value) -> bool {
     let [Step::Field(metadata), Step::Field(annotations), Step::Field(key)] = path.steps() else {
         return false;
     };
+    metadata == "metadata" && annotations == "annotations" && is_undeclared(key, manifest)
+}
+
+/// An object without such annotations: what is compared without a type may differ as a whole map.
+pub(crate) fn without_facts(mut object: Value, manifest: &Value) -> Value {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return object };
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    let is_emptied = annotations.is_some_and(|annotations| {
+        let before = annotations.len();
+        annotations.retain(|key, _| !is_undeclared(key, manifest));
+        annotations.is_empty() && before > 0
+    });
+    if is_emptied {
+        metadata.remove("annotations");
+    }
+    object
+}
+
+fn is_undeclared(key: &str, manifest: &Value) -> bool {
     let is_declared = || manifest.pointer("/metadata/annotations").is_some_and(|all| all.get(key).is_some());
-    metadata == "metadata" && annotations == "annotations" && is_system(key) && !is_declared()
+    is_system(key) && !is_declared()
 }
 
 /// Facts carry the suffix of their object: `kausality.io/trace.k3v09fa`.
@@ -51,5 +70,22 @@ mod tests {
         annotation("kausality.io/trace.Upper12", json!({}), false);
         check(&["metadata", "labels", TRACE], json!({}), false);
         check(&["metadata", "annotations"], json!({}), false);
+    }
+
+    #[test]
+    fn an_object_without_facts_is_one_that_kausality_has_not_seen() {
+        let fact = Suffix::of("apps", "Deployment", "a", "web").key(TRACE);
+        let object = |annotations: Value| json!({"metadata": {"name": "web", "annotations": annotations}});
+        let bare = json!({"metadata": {"name": "web"}});
+        assert_eq!(without_facts(object(json!({&fact: "[]", TRACE: "[]"})), &json!({})), bare);
+        let mine = object(json!({"a": "b", "kausality.io/mode": "log"}));
+        assert_eq!(
+            without_facts(object(json!({"a": "b", "kausality.io/mode": "log", &fact: "[]"})), &json!({})),
+            mine
+        );
+        let declared = object(json!({&fact: "[]"}));
+        for object in [declared.clone(), object(json!({})), bare, json!({}), json!("text")] {
+            assert_eq!(without_facts(object.clone(), &declared), object);
+        }
     }
 }

@@ -25,7 +25,7 @@ use super::{
     refusal::{self, Refused},
 };
 use crate::{
-    live::{Failure, Force, KindType, Secrets, Server, Types, is_fact},
+    live::{Failure, Force, KindType, Secrets, Server, Types, is_fact, without_facts},
     manifests::Manifest,
     target,
 };
@@ -229,7 +229,7 @@ impl Oracle {
     }
 
     fn changes(&self, aim: &Aim<'_>, live: Option<&Value>, answers: &[Value]) -> Result<Found, Problem> {
-        let safe = |object: &Value| self.safe(aim, object);
+        let safe = |object: &Value| without_facts(self.safe(aim, object), &aim.manifest);
         let live = live.map(safe);
         let answers: Vec<Value> = answers.iter().map(safe).collect();
         let [first, others @ ..] = answers.as_slice() else {

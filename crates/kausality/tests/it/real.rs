@@ -3,6 +3,7 @@
 mod agreement;
 mod clients;
 pub(crate) mod controller;
+mod coverage;
 mod decisions;
 mod definitions;
 mod doctor;
@@ -15,6 +16,7 @@ mod pods;
 mod reinvocation;
 mod replicas;
 mod rotation;
+mod salt;
 pub(crate) mod stage;
 mod stories;
 mod upgrade;

@@ -1,4 +1,4 @@
-use kausality_api::annotation::Suffix;
+use kausality_api::annotation::{MODE, Suffix};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -91,7 +91,12 @@ fn code(decision: &Decision) -> u16 {
 
 #[test]
 fn one_who_may_not_decides_nothing() {
-    for key in DECIDING {
+    let modes = [(json!({}), "log"), (json!({MODE: "enforce"}), " ")];
+    for (stored, mode) in modes {
+        let sent = json!({MODE: mode});
+        assert_eq!(code(&Write { stored, sent, ..Write::default() }.rbac(Authority::Refused).0), 403);
+    }
+    for key in DECIDING.into_iter().filter(|key| *key != MODE) {
         let set = json!({key: "true"});
         for (stored, sent) in [(json!({}), set.clone()), (set, json!({}))] {
             let (decision, _) = Write { stored, sent, ..Write::default() }.rbac(Authority::Refused);
@@ -113,7 +118,7 @@ fn what_is_decided_carries_the_name_of_who_decides() {
 /// The intent of the object is nobody's business, nor is any other annotation.
 #[test]
 fn nothing_else_is_looked_at() {
-    let sent = json!({"kausality.io/mode": "log", "kausality.io/trace": "[]", "team": "a"});
+    let sent = json!({MODE: "enforce", "kausality.io/trace": "[]", "team": "a"});
     let (decision, annotations) = Write { sent: sent.clone(), ..Write::default() }.rbac(Authority::Refused);
     assert_eq!((&decision.verdict, annotations), (&Verdict::Allow, sent));
     assert!(decision.effects.is_empty() && decision.trace.is_none() && decision.cause.is_none());

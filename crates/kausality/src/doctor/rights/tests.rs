@@ -108,7 +108,7 @@ fn what_the_controller_may_not_do_is_named() {
     };
     let judged = |missing: &str| judge(&[(WEBHOOK, &Vec::new()), (CONTROLLER, &asked(missing, true))]);
     let summary = judged("").summary();
-    assert!(summary.ends_with("kausality-controller has all 48 rights that it needs"), "{summary}");
+    assert!(summary.ends_with("kausality-controller has all 49 rights that it needs"), "{summary}");
     for (missing, problem, todo) in [
         (
             "secrets there/kausality-webhook-tls",

@@ -2,9 +2,12 @@ use kausality_fields::schema::{GroupVersionKind, Kinds, structural};
 use serde_json::json;
 
 use super::*;
-use crate::plan::{
-    planned::{Name, Planned},
-    table,
+use crate::{
+    live::without_facts,
+    plan::{
+        planned::{Name, Planned},
+        table,
+    },
 };
 
 fn garden() -> Kinds {
@@ -171,6 +174,18 @@ fn without_a_type_items_are_named_as_they_usually_are() {
       + spec.containers[name=b]        {"name":"b"}
     "#);
     insta::assert_snapshot!(shown(None, find(false, None, &[new])), @r#"  + spec.containers  [{"image":"a:2","name":"a"},{"name":"b"}]"#);
+}
+
+/// Without a type, annotations are compared as a whole: what Kausality keeps there must be out before.
+#[test]
+fn facts_are_no_change_where_there_is_no_type() {
+    let bare = object(json!({"size": 1}), &[]);
+    let mut marked = bare.clone();
+    marked["metadata"]["annotations"] = json!({"kausality.io/trace.k3v09fa": "[]"});
+    let differ = |live: &Value, new: Value| !find(false, Some(live), &[new]).is_empty();
+    assert!(differ(&bare, marked.clone()));
+    assert!(!differ(&bare, without_facts(marked.clone(), &bare)));
+    assert!(differ(&bare, without_facts(marked.clone(), &marked)), "declared");
 }
 
 #[test]

@@ -62,7 +62,9 @@ async fn each_may_do_its_work_and_little_else() {
         ("kausality-controller", &format!("create secrets {here}"), true),
         ("kausality-controller", &format!("update secrets/kausality-webhook-tls {here}"), true),
         ("kausality-controller", &format!("get secrets/kausality-salt {here}"), true),
-        ("kausality-controller", &format!("update secrets/kausality-salt {here}"), false),
+        // It fills one that is empty.
+        ("kausality-controller", &format!("update secrets/kausality-salt {here}"), true),
+        ("kausality-controller", &format!("delete secrets/kausality-salt {here}"), false),
         ("kausality-controller", &format!("get secrets/other {here}"), false),
         ("kausality-controller", "get secrets/kausality-webhook-tls -n default", false),
         ("kausality-controller", &format!("update leases/kausality-controller {here}"), true),
@@ -170,6 +172,109 @@ async fn the_controller_writes_roles_of_policies_only() {
         let (accepted, said) = apply(&object, &[]);
         assert!(accepted, "{said}");
     }
+}
+
+/// What a namespace or a policy says of all that is in it is not for a service account to say, which may be one of those that it is
+/// about. Those who apply what people have reviewed have the right to approve.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_account_changes_modes_and_policies_only_with_the_right_to_approve() {
+    const ROBOT: &str = "system:serviceaccount:ci:robot";
+    let Some(plane) = installed().await else { return };
+    must(
+        &plane,
+        &["create", "clusterrole", "robot", "--verb=*", "--resource=namespaces,kausalities.kausality.io"],
+    );
+    must(
+        &plane,
+        &["create", "clusterrolebinding", "robot", "--clusterrole=robot", "--serviceaccount=ci:robot"],
+    );
+    must(&plane, &["create", "namespace", "shop"]);
+    let robot = |arguments: &[&str]| {
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:ci"];
+        let output = plane.kubectl(ROBOT, &groups).args(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let policy = |name: &str| {
+        json!({"apiVersion": "kausality.io/v1alpha1", "kind": "Kausality", "metadata": {"name": name},
+            "spec": {"resources": [{"apiGroups": ["example.com"], "resources": ["toys"]}], "mode": "enforce"}})
+    };
+    let toys = file(&plane, "toys.json", &policy("toys").to_string());
+    let more = file(&plane, "more.json", &policy("more").to_string());
+    let dark = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "dark", "labels": {"kausality.io/exclude": ""}}});
+    let dark = file(&plane, "dark.json", &dark.to_string());
+    must(&plane, &["create", "-f", &toys]);
+    must(&plane, &["create", "namespace", "strict"]);
+    must(&plane, &["annotate", "namespace", "strict", "kausality.io/mode=enforce"]);
+    must(&plane, &["label", "namespace", "strict", "kausality.io/exclude=yes"]);
+
+    let owned = r#"{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "shop", "uid": "x"}]}}"#;
+    let namespaces = [
+        &["annotate", "namespace", "shop", "kausality.io/mode=log"][..],
+        &["label", "namespace", "shop", "kausality.io/exclude="],
+        &["annotate", "namespace", "strict", "kausality.io/mode-"],
+        &["label", "namespace", "strict", "kausality.io/exclude-"],
+        &["create", "-f", &dark],
+    ];
+    let policies = [
+        &["patch", "kausality", "toys", "--type=merge", "-p", r#"{"spec": {"mode": "log"}}"#][..],
+        &["patch", "kausality", "toys", "--type=merge", "-p", owned],
+        &["create", "-f", &more],
+        &["delete", "kausality", "toys"],
+    ];
+    // The API server learns of a policy for admission some time after it is made.
+    eventually(PATIENCE, "the policies to hold", async || {
+        let held =
+            [namespaces[0], policies[0]].map(|attempt| robot(&[attempt, &["--dry-run=server"]].concat()));
+        if held.iter().any(|(done, _)| *done) { Err(format!("{held:?}")) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+    for (attempts, reason) in [
+        (&namespaces[..], "may not change kausality.io/mode or kausality.io/exclude of a namespace"),
+        (&policies[..], "may not change Kausality policies"),
+    ] {
+        for attempt in attempts {
+            let (done, said) = robot(attempt);
+            assert!(!done && said.contains(reason) && said.contains(ROBOT), "{attempt:?}: {said}");
+        }
+    }
+    // Everything else is its own business.
+    for attempt in [
+        &["label", "namespace", "shop", "team=a"][..],
+        &["annotate", "namespace", "strict", "team=a"],
+        &["label", "kausality", "toys", "team=a"],
+        &["create", "namespace", "plain"],
+    ] {
+        let (done, said) = robot(attempt);
+        assert!(done, "{attempt:?}: {said}");
+    }
+
+    // The right in one namespace is for that one.
+    let grant = ["--clusterrole=kausality-approver", "--serviceaccount=ci:robot"];
+    must(&plane, &[&["create", "rolebinding", "robot", "-n", "shop"], &grant[..]].concat());
+    eventually(PATIENCE, "the right in shop", async || {
+        let (done, said) = robot(namespaces[0]);
+        if done { Ok(()) } else { Err(said) }
+    })
+    .await
+    .unwrap();
+    assert!(!robot(namespaces[2]).0 && !robot(policies[0]).0);
+    must(&plane, &[&["create", "clusterrolebinding", "robot-approves"], &grant[..]].concat());
+    eventually(PATIENCE, "the right everywhere", async || {
+        let (done, said) = robot(policies[0]);
+        if done { Ok(()) } else { Err(said) }
+    })
+    .await
+    .unwrap();
+    for attempt in [&namespaces[1..], &policies[2..]].concat() {
+        let (done, said) = robot(attempt);
+        assert!(done, "{attempt:?}: {said}");
+    }
+    // People have the rights that RBAC gives them.
+    must(&plane, &["annotate", "namespace", "shop", "kausality.io/mode-"]);
+    must(&plane, &["delete", "kausality", "more"]);
 }
 
 /// What the Job before an upgrade runs can do what it is for, with the rights that it has.
