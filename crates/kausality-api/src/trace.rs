@@ -11,6 +11,8 @@ use crate::{annotation::TRACE_LABEL_PREFIX, approval::ApprovalMode, text::shorte
 pub const MAX_HOPS: usize = 32;
 /// How many bytes a trace has at most, encoded.
 pub const MAX_BYTES: usize = 16 * 1024;
+/// How many labels a hop gets at most.
+pub const MAX_LABELS: usize = 32;
 
 const MAX_USER: usize = 256;
 const MAX_NAME: usize = 253;

@@ -39,6 +39,7 @@ pub struct Expression {
     pub(crate) node: Node,
     /// What it asks for.
     variables: BTreeSet<&'static str>,
+    size: usize,
     cost: u64,
 }
 
@@ -66,8 +67,15 @@ impl Expression {
             Wanted::Unchecked => Ok(()),
         };
         checked.map_err(placed)?;
-        let (node, variables) = lower::lower(&parsed, environment).map_err(placed)?;
-        Ok(Self { node, variables, cost: environment.limits().cost })
+        let lowered = lower::lower(&parsed, environment).map_err(placed)?;
+        let size = lowered.size + source.len();
+        Ok(Self { node: lowered.node, variables: lowered.variables, size, cost: environment.limits().cost })
+    }
+
+    /// The memory that it takes, at most.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// An expression that need not be a condition.

@@ -17,17 +17,27 @@ use crate::library::regex::{self, Pattern, Refused};
 use crate::macros;
 use crate::node::{self, Call, Each, Entry, How, Loop, Node, Operator, Own};
 
-/// What is evaluated, and the variables that it asks for.
+/// An expression that can be evaluated.
+pub(crate) struct Lowered {
+    pub(crate) node: Node,
+    /// The variables that it asks for.
+    pub(crate) variables: BTreeSet<&'static str>,
+    /// The memory that it takes, but for the texts in it.
+    pub(crate) size: usize,
+}
+
+/// What an allocation takes beside what is in it.
+const ALLOCATED: usize = 32;
+
+/// What is evaluated.
 ///
 /// # Errors
 /// If a constant is none: what is wrong with it, and where.
-pub(crate) fn lower(
-    expression: &IdedExpr,
-    environment: &Environment,
-) -> Result<(Node, BTreeSet<&'static str>), Wrong> {
+pub(crate) fn lower(expression: &IdedExpr, environment: &Environment) -> Result<Lowered, Wrong> {
     let (locals, variables) = (Vec::new(), BTreeSet::new());
-    let mut lowering = Lowering { environment, locals, variables, patterns: regex::MAX_WRITTEN };
-    Ok((lowering.node(expression)?, lowering.variables))
+    let mut lowering = Lowering { environment, locals, variables, patterns: regex::MAX_WRITTEN, size: 0 };
+    let node = lowering.node(expression)?;
+    Ok(Lowered { node, variables: lowering.variables, size: lowering.size })
 }
 
 struct Lowering<'a> {
@@ -37,11 +47,13 @@ struct Lowering<'a> {
     variables: BTreeSet<&'static str>,
     /// How large the patterns that follow may be, all together.
     patterns: usize,
+    size: usize,
 }
 
 impl<'a> Lowering<'a> {
     fn node(&mut self, expression: &'a IdedExpr) -> Result<Node, Wrong> {
         let unknown = || wrong(expression, "this kind of expression is not supported");
+        self.size += size_of::<Node>() + ALLOCATED;
         match &expression.expr {
             Expr::Literal(literal) => Ok(Node::Constant(constant(literal))),
             Expr::Ident(name) => self.name(name).ok_or_else(unknown),
@@ -117,12 +129,16 @@ impl<'a> Lowering<'a> {
         converted(&name, &call.args)?;
         let how = match Own::of(&name, member, arguments.len()) {
             Some(own) => How::Own(own),
-            None if member => How::Member(Box::new(
-                stub(&name, arguments.len())
-                    .ok_or_else(|| wrong(expression, "more arguments than any function has"))?,
-            )),
+            None if member => {
+                self.size += (arguments.len() + 1) * (size_of::<IdedExpr>() + ALLOCATED);
+                How::Member(Box::new(
+                    stub(&name, arguments.len())
+                        .ok_or_else(|| wrong(expression, "more arguments than any function has"))?,
+                ))
+            }
             None => How::Global,
         };
+        self.size += size_of::<Call>() + ALLOCATED;
         Ok(Node::Call(Box::new(Call { name, arguments, pattern, how })))
     }
 
@@ -191,6 +207,7 @@ impl<'a> Lowering<'a> {
         let each = self.each(it);
         self.locals.truncate(outer);
         let each = each?.ok_or_else(|| wrong(expression, "this macro is not supported"))?;
+        self.size += size_of::<Loop>() + ALLOCATED;
         Ok(Node::Loop(Box::new(Loop { range, paired: it.iter_var2.is_some(), each })))
     }
 
@@ -246,6 +263,7 @@ impl<'a> Lowering<'a> {
         match Pattern::compile(text, self.patterns) {
             Ok(pattern) => {
                 self.patterns -= pattern.size();
+                self.size += pattern.kept();
                 Ok(Some(pattern))
             }
             Err(Refused::TooLarge) if self.patterns < regex::MAX_WRITTEN => {

@@ -22,6 +22,12 @@ impl WholeText {
         compile(&format!(r"\A(?:{source})\z")).map(Self)
     }
 
+    /// The memory that it takes, at most.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.kept()
+    }
+
     /// What it costs to hold it against a text, in the measure of expressions.
     #[must_use]
     pub fn cost(&self, text: &str) -> u64 {

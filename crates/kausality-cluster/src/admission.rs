@@ -12,10 +12,7 @@ use kausality_core::{
     ledger, questions,
     review::{BadReview, Request},
 };
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use crate::{
     clock::left_until,
@@ -26,9 +23,6 @@ use crate::{
 
 /// How long a decision may take, if there is time for it.
 const TIME: Duration = Duration::from_secs(6);
-
-/// From how many bytes on a review is not worked on by the threads that read and answer.
-const LARGE_REVIEW: usize = 64 * 1024;
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
@@ -46,7 +40,7 @@ impl Cluster {
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
         let deletion;
-        let mut review = off_io(bytes.len(), || Review::parse(bytes))?;
+        let mut review = Review::parse(bytes)?;
         let settings = self.settings();
         let until = until.min(Instant::now() + TIME);
         let mut unreadable = None;
@@ -66,8 +60,7 @@ impl Cluster {
             self.pending.dress(old);
         }
         let review = review;
-        let decide =
-            |known: &Known| off_io(bytes.len(), || kausality_core::decide(&review, &known.facts(&settings)));
+        let decide = |known: &Known| kausality_core::decide(&review, &known.facts(&settings));
         let mut known = self.know(&review.request, Freshness::Cached, until).await;
         known.scaled = known.scaled.or(unreadable.clone());
         let mut decision = decide(&known);
@@ -145,13 +138,6 @@ impl Cluster {
         }
         Ok((describe(&review.request), decision))
     }
-}
-
-/// Work on a review of so many bytes. What may take long must not keep others from being read and answered.
-fn off_io<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    let has_others =
-        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes > LARGE_REVIEW && has_others { tokio::task::block_in_place(work) } else { work() }
 }
 
 impl Cluster {

@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -17,7 +17,7 @@ use kausality_api::{
 };
 use kausality_core::{
     Decision,
-    exceptions::{self, Compiled, Exceptions, PolicyFault},
+    exceptions::{self, Compiled, Exceptions},
 };
 use kube::{
     Api,
@@ -35,8 +35,10 @@ use crate::{
     pulse::{Health, Pulse},
 };
 
+mod memory;
 mod status;
 
+use memory::{Fit, MAX_SIZE, Rules, share};
 use status::Sightings;
 
 /// How often counts are written at most.
@@ -59,6 +61,10 @@ pub(crate) struct Source {
     /// Matches that have not been written.
     sightings: Mutex<BTreeMap<String, Sightings>>,
     changed: Notify,
+    /// The memory that rules of policies take.
+    taken: Arc<AtomicUsize>,
+    /// The memory that others take of what there is for them.
+    beside: AtomicUsize,
 }
 
 /// The policies of one kind.
@@ -77,6 +83,7 @@ struct Pages {
 }
 
 /// A policy, as it is stored.
+#[derive(Clone)]
 pub(crate) struct Held {
     kind: PolicyKind,
     namespace: String,
@@ -84,13 +91,12 @@ pub(crate) struct Held {
     uid: String,
     resource_version: String,
     generation: Option<i64>,
-    compiled: Result<Compiled, Vec<PolicyFault>>,
+    created: Option<String>,
+    rules: Arc<Rules>,
     /// The policy, where it can be read at all.
     policy: Option<ApprovalPolicy>,
     /// What names each of its rules while it stays as it is.
     marks: Vec<String>,
-    /// What holds of one that is not valid: the rules that deny.
-    denying: Option<Compiled>,
     status: ApprovalPolicyStatus,
 }
 
@@ -136,6 +142,46 @@ impl Source {
         let kind = KINDS.into_iter().find(|it| it.as_str() == kind)?;
         let key = if name.contains('/') { name.to_owned() } else { format!("/{name}") };
         self.shelf(kind).pages().known.get(&key).cloned()
+    }
+
+    /// Holds no more of each policy than fits; or, if it `grows`, as much as does. Whether anything is left to grow.
+    fn fit(&self, grows: bool) -> bool {
+        let mut held = self.held();
+        held.sort_by_key(|held| (held.created.clone(), held.reference()));
+        let fits = share(held.iter().map(|held| held.rules.size), self.room());
+        let mut is_left = false;
+        for (held, fit) in held.into_iter().zip(fits) {
+            let rules = match (&held.policy, held.rules.fit) {
+                (_, now) if now > fit => held.rules.cut(fit, &self.taken),
+                // One that cannot be read has to be written again.
+                (Some(policy), now) if now < fit => {
+                    is_left = true;
+                    if !grows {
+                        continue;
+                    }
+                    let rules = Rules::of(policy, &self.taken);
+                    if fit == Fit::Whole { rules } else { rules.cut(fit, &self.taken) }
+                }
+                _ => continue,
+            };
+            let key = format!("{}/{}", held.namespace, held.name);
+            let held = Held { rules: Arc::new(rules), ..Held::clone(&held) };
+            self.shelf(held.kind).pages().known.insert(key, Arc::new(held));
+        }
+        is_left
+    }
+
+    fn room(&self) -> usize {
+        MAX_SIZE.saturating_sub(self.beside.load(Ordering::Relaxed))
+    }
+
+    /// The memory that a policy may take, beside all others.
+    pub(crate) fn room_for(&self, reference: &str) -> usize {
+        let held = self.held();
+        let (own, others): (Vec<_>, Vec<_>) = held.iter().partition(|held| held.reference() == reference);
+        let size = |held: Vec<&Arc<Held>>| held.iter().map(|held| held.rules.size.whole).sum::<usize>();
+        // One that is made smaller may be written in any case.
+        self.room().saturating_sub(size(others)).max(size(own))
     }
 
     fn held(&self) -> Vec<Arc<Held>> {
@@ -189,46 +235,58 @@ impl Book<'_> {
                 && known.generation == metadata.generation
                 && Some(known.uid.as_str()) == metadata.uid.as_deref()
         });
-        let (policy, compiled, denying) = match known {
-            Some(known) => (known.policy.clone(), known.compiled.clone(), known.denying.clone()),
+        let (policy, rules) = match known {
+            Some(known) => (known.policy.clone(), known.rules.clone()),
             None => {
                 let value = serde_json::to_value(object).unwrap_or_default();
-                match exceptions::read(&value) {
+                let taken = &self.cluster.exceptions.taken;
+                let (policy, rules) = match exceptions::read(&value) {
                     Ok(policy) => {
-                        let compiled = exceptions::compile(&policy);
-                        let denying = compiled.is_err().then(|| exceptions::prohibitions(&policy));
-                        (Some(policy), compiled, denying)
+                        let rules = Rules::of(&policy, taken);
+                        (Some(policy), rules)
                     }
-                    Err(faults) => (None, Err(faults), exceptions::salvaged(&value)),
-                }
+                    Err(faults) => (None, Rules::salvaged(&value, faults, taken)),
+                };
+                // Until it is known what there is beside it.
+                let fits = taken.load(Ordering::Relaxed) <= MAX_SIZE;
+                (policy, Arc::new(if fits { rules } else { rules.cut(Fit::Bare, taken) }))
             }
         };
         let status = object.data.get("status").cloned().unwrap_or_default();
-        let rules = policy.iter().flat_map(|policy| &policy.spec.rules);
+        let marks = policy.iter().flat_map(|policy| &policy.spec.rules).map(PolicyRule::mark);
         Arc::new(Held {
-            marks: rules.map(PolicyRule::mark).collect(),
+            marks: marks.collect(),
             kind: self.kind,
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             generation: metadata.generation,
-            compiled,
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()),
+            rules,
             policy,
-            denying,
             status: serde_json::from_value(status).unwrap_or_default(),
         })
     }
 
     fn publish(&self) {
         let source = &self.cluster.exceptions;
-        let held = source.held();
-        let compiled: Vec<Compiled> = held
-            .iter()
-            .filter_map(|held| held.compiled.as_ref().ok().or(held.denying.as_ref()).cloned())
-            .collect();
-        self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(&compiled)));
+        let others = self.cluster.settings().policies.size();
+        let fixed: usize = self.fixed.iter().map(Compiled::size).sum();
+        source.beside.store(others + fixed, Ordering::Relaxed);
+        // What is let go of must be gone before anything takes its place.
+        if source.fit(false) {
+            self.show();
+            source.fit(true);
+        }
+        self.show();
         source.changed.notify_one();
+    }
+
+    fn show(&self) {
+        let held = self.cluster.exceptions.held();
+        let in_force = held.iter().filter_map(|held| held.rules.in_force());
+        self.cluster.set_exceptions(Exceptions::new(self.fixed.iter().chain(in_force)));
     }
 }
 
@@ -346,3 +404,6 @@ async fn write(cluster: &Cluster, held: &Held, status: &ApprovalPolicyStatus) ->
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What a request changes, field by field; read only when a rule asks.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use kausality_api::{
     annotation::TRACE,
@@ -25,11 +25,17 @@ use crate::{
     summary::{ObjectId, Summary},
 };
 
+/// How many times a field that changes is held against one that an entry or a rule names: there may be thousands of either.
+const MAX_COMPARED: usize = 1 << 24;
+
 /// The change that a request makes.
 pub(crate) struct Change<'a> {
     review: &'a Review<'a>,
     redaction: Redaction,
     read: OnceCell<Read>,
+    hash: OnceCell<String>,
+    /// How many comparisons are left.
+    left: Cell<usize>,
 }
 
 /// The objects in full, the fields that change, and the lists whose order does.
@@ -41,7 +47,13 @@ struct Read {
 
 impl<'a> Change<'a> {
     pub(crate) fn new(review: &'a Review<'a>, redaction: Redaction) -> Self {
-        Self { review, redaction, read: OnceCell::new() }
+        Self {
+            review,
+            redaction,
+            read: OnceCell::new(),
+            hash: OnceCell::new(),
+            left: Cell::new(MAX_COMPARED),
+        }
     }
 
     fn read(&self) -> &Read {
@@ -110,6 +122,19 @@ impl<'a> Change<'a> {
     /// The fields that change.
     pub(crate) fn diff(&self) -> &Diff {
         &self.read().diff
+    }
+
+    /// Names exactly this change.
+    pub(crate) fn hash(&self) -> &str {
+        self.hash.get_or_init(|| self.diff().hash())
+    }
+
+    /// Whether everything that changes may be held against so many fields.
+    pub(crate) fn can_compare(&self, fields: usize) -> bool {
+        let paths = self.diff().changes.len() + self.orders().len();
+        let left = self.left.get().checked_sub(paths.saturating_mul(fields));
+        self.left.set(left.unwrap_or_default());
+        left.is_some()
     }
 
     /// The lists whose items come in another order.
@@ -211,7 +236,7 @@ impl Change<'_> {
     /// The id of the drift that this change is. The same change by somebody else is none, and has another.
     pub(crate) fn id(&self, parent: &Summary, child: &Child<'_>, is_drift: bool) -> String {
         let who = (!is_drift).then(|| self.review.request.user());
-        id(&parent.id, &child.id, &self.diff().hash(), who)
+        id(&parent.id, &child.id, self.hash(), who)
     }
 }
 

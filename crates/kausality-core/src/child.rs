@@ -83,7 +83,7 @@ impl<'a> Child<'a> {
     pub(crate) fn stored(&self, key: &str) -> Option<&'a str> {
         match self.stored {
             Stored::Nothing => None,
-            Stored::Object(metadata) => metadata.annotations.get(key).filter(|_| counts_on(metadata, key)),
+            Stored::Object(metadata) => metadata.annotations.get(key).filter(|_| counting(metadata)(key)),
             Stored::Summary(summary) => summary.annotation(key),
         }
     }
@@ -93,7 +93,8 @@ impl<'a> Child<'a> {
         match self.stored {
             Stored::Nothing => BTreeMap::new(),
             Stored::Object(metadata) => {
-                trace::labels(metadata.annotations.ours().filter(|(key, _)| counts_on(metadata, key)))
+                let counts = counting(metadata);
+                trace::labels(metadata.annotations.ours().filter(|(key, _)| counts(key)))
             }
             Stored::Summary(summary) => trace::labels(summary.annotations()),
         }
@@ -160,8 +161,8 @@ impl<'a> Child<'a> {
     }
 }
 
-fn counts_on(metadata: &Metadata<'_>, key: &str) -> bool {
-    writers::counts(metadata, key, || managers::of_status(metadata))
+fn counting<'m>(metadata: &'m Metadata<'_>) -> impl Fn(&str) -> bool + 'm {
+    writers::counting(metadata, || managers::of_status(metadata))
 }
 
 /// Built-in kinds whose objects have no generation: a CREATE review cannot tell.

@@ -19,7 +19,7 @@ pub(crate) trait Changed {
 
 impl Changed for Change<'_> {
     fn hash(&self) -> String {
-        self.diff().hash()
+        Change::hash(self).to_owned()
     }
 
     fn is_within(&self, fields: &[String]) -> bool {
@@ -28,14 +28,15 @@ impl Changed for Change<'_> {
 }
 
 impl Change<'_> {
-    /// Whether all that changes lies in these fields, the order of lists included.
+    /// Whether all that changes lies in these fields, the order of lists included. Not, if that takes too long to tell.
     pub(crate) fn lies_within(&self, fields: &[Path]) -> bool {
-        !self.diff().is_empty() && all_within(self.paths(), fields)
+        !self.diff().is_empty() && self.can_compare(fields.len()) && all_within(self.paths(), fields)
     }
 
-    /// Whether anything that changes may lie in these fields, or around them.
+    /// Whether anything that changes may lie in these fields, or around them. It does, if that takes too long to tell.
     pub(crate) fn touches(&self, fields: &[Path]) -> bool {
-        self.paths().any(|path| fields.iter().any(|field| path.may_touch(field)))
+        !self.can_compare(fields.len())
+            || self.paths().any(|path| fields.iter().any(|field| path.may_touch(field)))
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {

@@ -22,7 +22,7 @@ pub(crate) use asked::{Asked, Behind, Known};
 pub use judge::{Held, Judgement, Match, Need, Supposed, changed_fields};
 pub(crate) use record::{restamp, used};
 use rule::Rule;
-pub use rule::{PolicyFault, compile, lifted, permitted, prohibitions, read, salvaged, told};
+pub use rule::{MAX_SIZE, PolicyFault, compile, lifted, permitted, prohibitions, read, salvaged, told};
 use subjects::Key;
 
 use crate::review::{Text, UserInfo};
@@ -39,6 +39,27 @@ impl Compiled {
     #[must_use]
     pub fn reference(&self) -> &str {
         &self.reference
+    }
+
+    /// The memory that its expressions and patterns take.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.rules.iter().map(|rule| rule.size()).sum()
+    }
+
+    /// Its rules that deny.
+    #[must_use]
+    pub fn denying(&self) -> Self {
+        let rules = self.rules.iter().filter(|rule| rule.action == Action::Deny).cloned();
+        Self { reference: self.reference.clone(), rules: rules.collect() }
+    }
+
+    /// Its rules that deny, where there is no memory for expressions and patterns: what cannot be told does not lift a
+    /// prohibition, and so they deny whatever they are about.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        let Self { reference, rules } = self.denying();
+        Self { reference, rules: rules.iter().map(|rule| rule.bare().into()).collect() }
     }
 }
 

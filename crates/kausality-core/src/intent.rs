@@ -56,12 +56,25 @@ impl fmt::Debug for IntentHash {
 /// Whether both want the same. Equal bytes settle it; only where they differ is their meaning compared.
 #[must_use]
 pub fn same(old: &Intent<'_>, new: &Intent<'_>) -> bool {
+    fn sorted<'i, 'a>(intent: &'i Intent<'a>) -> Vec<&'i (Text<'a>, &'a RawValue)> {
+        let mut fields: Vec<_> = intent.iter().collect();
+        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+        fields
+    }
+    let named = |((a, _), (b, _)): (&Field<'_>, &Field<'_>)| a == b;
+    let alike = |((key, a), (other, b)): (&Field<'_>, &Field<'_>)| {
+        key == other && (a.get() == b.get() || same_meaning(a, b))
+    };
+    // An API server writes the fields in one order; anybody else need not.
     old.len() == new.len()
-        && old.iter().all(|(key, value)| {
-            let other = new.iter().find(|(other, _)| other == key);
-            other.is_some_and(|(_, other)| value.get() == other.get() || same_meaning(value, other))
-        })
+        && if old.iter().zip(new.iter()).all(named) {
+            old.iter().zip(new.iter()).all(alike)
+        } else {
+            sorted(old).into_iter().zip(sorted(new)).all(alike)
+        }
 }
+
+type Field<'a> = (Text<'a>, &'a RawValue);
 
 fn same_meaning(a: &RawValue, b: &RawValue) -> bool {
     match (serde_json::from_str::<Node<'_>>(a.get()), serde_json::from_str::<Node<'_>>(b.get())) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kausality_api::annotation::PREFIX;
 use kausality_fields::{
     Path,
     attribution::{Handover, attribute, handovers},
@@ -115,13 +116,20 @@ pub(crate) fn of_finalizers(metadata: &Metadata<'_>) -> Vec<String> {
     owners(metadata, |fields| fields.contains("\"f:finalizers\""))
 }
 
-/// Whether an annotation was written by the controllers of an object or of its parent: a copy from elsewhere, not
-/// somebody's decision about this object. One that nobody owns may be a person's.
-pub(crate) fn is_copied(metadata: &Metadata<'_>, annotation: &str, controllers: &[String]) -> bool {
-    let key = format!("\"f:{annotation}\"");
-    let owners = owners(metadata, |fields| fields.contains(&key));
-    let controllers: BTreeSet<&String> = controllers.iter().collect();
-    !owners.is_empty() && owners.iter().all(|owner| controllers.contains(owner))
+/// Those of our annotations that were written by the controllers of an object or of its parent: copies from elsewhere, not
+/// somebody's decisions about this object. One that nobody owns may be a person's.
+pub(crate) fn copied<'a>(metadata: &Metadata<'a>, controllers: &BTreeSet<String>) -> BTreeSet<&'a str> {
+    let before = format!("\"f:{PREFIX}");
+    let mut owned: BTreeMap<&str, bool> = BTreeMap::new();
+    for entry in entries(metadata) {
+        let fields = entry.fields.map_or("", RawValue::get);
+        for (start, found) in fields.match_indices(&before) {
+            let rest = fields.get(start + found.len() - PREFIX.len()..).unwrap_or_default();
+            let key = rest.split_once('"').map_or(rest, |(key, _)| key);
+            *owned.entry(key).or_insert(true) &= controllers.contains(&*entry.manager);
+        }
+    }
+    owned.into_iter().filter(|(_, copied)| *copied).map(|(key, _)| key).collect()
 }
 
 /// Whether a request is sent by the controllers of its object or of the object's parent, as field managers tell: people's

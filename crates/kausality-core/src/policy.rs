@@ -41,12 +41,17 @@ pub struct Policies {
     settling: Places,
     /// How those that say so have statuses read, compiled, by their places.
     status_rules: BTreeMap<usize, Rules>,
+    /// The memory that their expressions take.
+    size: usize,
     /// The fields that those that say so have redacted, by their places.
     redacted: BTreeMap<usize, Vec<Path>>,
 }
 
 /// Places in the list of all policies, by group, resource and namespace.
 type Places = BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<usize>>>>;
+
+/// The most memory that expressions which read statuses take, of all policies together.
+const MAX_STATUS_RULES: usize = 16 << 20;
 
 /// Where those are that do not say by name which namespaces they are for.
 const ANYWHERE: &str = "";
@@ -70,14 +75,23 @@ impl Policies {
         };
         let settling = places(&all, |policy| if settles(policy) { vec![ANYWHERE] } else { Vec::new() });
         let rules = all.iter().enumerate();
-        let rules =
-            rules.filter_map(|(place, policy)| Some((place, Rules::new(policy.spec.status.as_ref()?))));
+        let mut room = MAX_STATUS_RULES;
+        let rules = rules
+            .filter_map(|(place, policy)| Some((place, Rules::new(policy.spec.status.as_ref()?, &mut room))));
+        let status_rules = rules.collect();
         let fields = |policy: &Kausality| -> Vec<Path> {
             policy.spec.redact.iter().filter_map(|field| redacted_field(field).ok()).collect()
         };
         let redacted = all.iter().enumerate().filter(|(_, policy)| !policy.spec.redact.is_empty());
         let redacted = redacted.map(|(place, policy)| (place, fields(policy)));
-        Self { status_rules: rules.collect(), redacted: redacted.collect(), all, by_resource, settling }
+        let redacted = redacted.collect();
+        Self { status_rules, size: MAX_STATUS_RULES - room, redacted, all, by_resource, settling }
+    }
+
+    /// The memory that their expressions take.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// The mode that the most specific matching policy gives, with that policy's name.

@@ -4,7 +4,7 @@
 //! a slice of the text until a rule asks for it. The API server encodes `object` and `oldObject` with one
 //! encoder, so equal slices are equal values and most comparisons are a `memcmp`.
 
-use std::{fmt, ops::Deref, sync::OnceLock};
+use std::{collections::BTreeSet, fmt, ops::Deref, sync::OnceLock};
 
 use kausality_api::annotation::Suffix;
 use serde::{
@@ -296,6 +296,23 @@ pub struct UserInfo<'a> {
     /// The groups.
     #[serde(borrow, default)]
     pub groups: Option<Vec<Text<'a>>>,
+    /// Many groups, once somebody has looked for one of them.
+    #[serde(skip)]
+    pub(crate) sorted: OnceLock<BTreeSet<String>>,
+}
+
+/// Groups that are looked through one by one.
+const FEW_GROUPS: usize = 16;
+
+impl UserInfo<'_> {
+    /// Whether the user is in a group. Rules may ask for thousands.
+    pub(crate) fn is_in(&self, group: &str) -> bool {
+        let groups = self.groups.as_deref().unwrap_or_default();
+        if groups.len() <= FEW_GROUPS {
+            return groups.iter().any(|known| *known == *group);
+        }
+        self.sorted.get_or_init(|| groups.iter().map(ToString::to_string).collect()).contains(group)
+    }
 }
 
 /// The options of a request, as far as they matter.

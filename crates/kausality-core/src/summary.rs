@@ -178,6 +178,10 @@ impl Summary {
     pub fn with_status(object: &Object<'_>, status: Option<&RawValue>) -> Self {
         let metadata = &object.metadata;
         let status_managers = managers::of_status(metadata);
+        let counts = writers::counting(metadata, || status_managers.clone());
+        let annotations = metadata.annotations.ours().filter(|(key, _)| counts(key));
+        let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        drop(counts);
         Self {
             id: ObjectId {
                 api_version: object.api_version.to_string(),
@@ -194,10 +198,7 @@ impl Summary {
             owner: relation::parent(object),
             made_for: relation::made_for(object),
             whole: None,
-            annotations: (metadata.annotations.ours())
-                .filter(|(key, _)| writers::counts(metadata, key, || status_managers.clone()))
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+            annotations,
             status_written: managers::last_status_write(metadata),
             created: metadata.creation_timestamp.as_ref().and_then(|time| time.parse().ok()),
             suffix: object.suffix(),

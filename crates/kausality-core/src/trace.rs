@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use kausality_api::{
     annotation::TRACE,
-    trace::{Hop, Trace, label},
+    trace::{Hop, MAX_LABELS, Trace, label},
 };
 
 use crate::{
@@ -91,7 +91,8 @@ fn to_the_second(now: Timestamp) -> Timestamp {
     now.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Floor)).unwrap_or(now)
 }
 
-/// The labels that `trace-*` annotations give to a hop.
+/// The labels that `trace-*` annotations give to a hop: the first ones, if there are more than it takes.
 pub(crate) fn labels<'a>(annotations: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
-    annotations.filter_map(|(key, value)| Some((label(key)?.to_owned(), value.to_owned()))).collect()
+    let labels = annotations.filter_map(|(key, value)| Some((label(key)?.to_owned(), value.to_owned())));
+    labels.take(MAX_LABELS).collect()
 }

@@ -4,6 +4,7 @@
 //! was never reviewed is told by field managers.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
 };
@@ -59,21 +60,29 @@ fn digest(value: &str) -> u32 {
     value.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Whether an annotation of people's counts on an object: a person wrote it. `reporters` are the field managers that report
-/// on the object.
-pub(crate) fn counts(metadata: &Metadata<'_>, key: &str, reporters: impl FnOnce() -> Vec<String>) -> bool {
-    if annotation::owner(key) != annotation::Owner::User {
-        return true;
-    }
-    let Some(value) = metadata.annotations.get(key) else { return true };
-    let record = metadata.annotations.get(WRITERS).map(Record::parse).unwrap_or_default();
-    match record.of(key, value) {
-        Some(writer) => writer == Writer::Free,
-        None => {
-            let owner = metadata.owner.as_ref().map_or("", |owner| &owner.uid);
-            let mut controllers = managers::of_owner(metadata, owner);
-            controllers.extend(reporters());
-            !managers::is_copied(metadata, key, &controllers)
+/// Tells which annotations of people's count on an object: those that a person wrote. `reporters` are the field managers that
+/// report on the object. The record and the managed fields are read once, whatever the number of annotations.
+pub(crate) fn counting<'m>(
+    metadata: &'m Metadata<'_>,
+    reporters: impl Fn() -> Vec<String> + 'm,
+) -> impl Fn(&str) -> bool + 'm {
+    let (record, copied) = (OnceCell::new(), OnceCell::new());
+    move |key| {
+        if annotation::owner(key) != annotation::Owner::User {
+            return true;
+        }
+        let Some(value) = metadata.annotations.get(key) else { return true };
+        let record =
+            record.get_or_init(|| metadata.annotations.get(WRITERS).map(Record::parse).unwrap_or_default());
+        match record.of(key, value) {
+            Some(writer) => writer == Writer::Free,
+            None => !copied
+                .get_or_init(|| {
+                    let owner = metadata.owner.as_ref().map_or("", |owner| &owner.uid);
+                    let controllers = managers::of_owner(metadata, owner).into_iter().chain(reporters());
+                    managers::copied(metadata, &controllers.collect())
+                })
+                .contains(key),
         }
     }
 }

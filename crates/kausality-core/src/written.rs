@@ -57,6 +57,13 @@ impl Written {
     /// Why it is refused.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
+        self.fault_within(|_| usize::MAX)
+    }
+
+    /// Why it is refused. `room` is the memory that there is for the expressions and patterns of an approval policy, by its
+    /// reference.
+    #[must_use]
+    pub fn fault_within(&self, room: impl Fn(&str) -> usize) -> Option<String> {
         // What is stored already is not looked at again: labels and finalizers must still come and go.
         let is_new = !self.object.is_null() && self.object["spec"] != self.old_object["spec"];
         if self.object["kind"] == "Kausality" || self.old_object["kind"] == "Kausality" {
@@ -68,8 +75,17 @@ impl Written {
         }
         if is_new {
             let compiled = exceptions::read(&self.object).and_then(|policy| exceptions::compile(&policy));
-            if let Err(faults) = compiled {
-                return Some(exceptions::told(&faults));
+            match compiled {
+                Err(faults) => return Some(exceptions::told(&faults)),
+                Ok(compiled) if compiled.size() > room(compiled.reference()) => {
+                    let left = room(compiled.reference()) >> 10;
+                    return Some(format!(
+                        "spec.rules: expressions and patterns take {} KiB of memory, compiled, and other policies leave {left} \
+                         KiB: simplify or delete some",
+                        compiled.size() >> 10
+                    ));
+                }
+                Ok(_) => {}
             }
         }
         if !self.is_bound() {
@@ -199,6 +215,18 @@ mod tests {
         assert_eq!(update(labelled), None, "it was stored before");
         rule["kind"] = "Service".into();
         assert!(update(policy(rule)).is_some());
+    }
+
+    #[test]
+    fn an_approval_policy_is_refused_that_does_not_fit_beside_the_others() {
+        let policy = json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ApprovalPolicy",
+            "metadata": {"name": "p", "namespace": "n"}, "spec": {"rules": [
+                {"apiVersion": "v1", "kind": "Pod", "match": {"cel": "object.metadata.name == 'a'"}}]}});
+        let written = Written { object: policy, ..Written::default() };
+        assert_eq!(written.fault_within(|_| 1 << 20), None);
+        let room = |policy: &str| if policy == "ApprovalPolicy/n/p" { 100 } else { usize::MAX };
+        let fault = written.fault_within(room).unwrap();
+        assert!(fault.contains("other policies leave 0 KiB"), "{fault}");
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub trait Admission: Send + Sync + 'static {
         self.decide(review, until)
     }
 
+    /// The memory that the expressions and patterns of a policy (`Kind/name` or `Kind/namespace/name`) may take. Any, where nobody
+    /// keeps them.
+    fn room_for(&self, _policy: &str) -> usize {
+        usize::MAX
+    }
+
     /// Whether decisions can be made, that is, caches are synced.
     fn is_ready(&self) -> bool;
 }
@@ -60,6 +66,10 @@ impl<A: Admission> Admission for Arc<A> {
         until: Instant,
     ) -> impl Future<Output = Result<Reply, BadReview>> + Send {
         A::observe(self, review, until)
+    }
+
+    fn room_for(&self, policy: &str) -> usize {
+        A::room_for(self, policy)
     }
 
     fn is_ready(&self) -> bool {

@@ -23,6 +23,7 @@ use crate::{
     connection::capacity::Usage,
     deadline::deadline,
     metrics::Metrics,
+    processors::{Processors, Queued},
     response,
     seldom::Seldom,
     validate,
@@ -37,12 +38,16 @@ const RETURN: Duration = Duration::from_millis(250);
 /// How long the review of somebody who may not post it is read on, so that the answer is seen.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// From how many bytes on a review is not decided by the task that reads and answers it.
+const LARGE_REVIEW: usize = 64 * 1024;
+
 /// Takes requests to whom decides them.
 #[derive(Debug)]
 pub(crate) struct Desk<A> {
-    pub(crate) admission: A,
+    pub(crate) admission: Arc<A>,
     pub(crate) metrics: Metrics,
     intake: Intake,
+    processors: Processors,
     clients: Clients,
     /// The time for a request, unless the API server waits for less.
     deadline: Duration,
@@ -62,6 +67,8 @@ enum Failure {
     Bad(#[from] BadReview),
     #[error("no decision within {0:?}")]
     Late(Duration),
+    #[error("other large reviews have kept all processors busy for {0:?}; try again")]
+    Crowded(Duration),
     #[error("the decision failed because of a bug in Kausality; its log has a line about it")]
     Panicked,
     #[error("the answer cannot be written: {0}")]
@@ -76,22 +83,40 @@ impl<A: Admission> Desk<A> {
         clients: Clients,
         deadline: Duration,
     ) -> Self {
-        Self { admission, metrics, intake, clients, deadline, refusals: Seldom::default() }
+        Self {
+            admission: Arc::new(admission),
+            metrics,
+            intake,
+            processors: Processors::default(),
+            clients,
+            deadline,
+            refusals: Seldom::default(),
+        }
     }
 
     /// Answers a review of a policy.
     pub(crate) async fn validate(&self, request: axum::extract::Request) -> Response {
-        let read = async {
-            let request = self.receive(request).await?;
-            Ok(self.intake.read(request.into_body()).await?)
+        self.validated(request).await.unwrap_or_else(|failure| {
+            self.note(&failure, "");
+            failure.into_response()
+        })
+    }
+
+    async fn validated(&self, request: axum::extract::Request) -> Result<Response, Failure> {
+        let request = self.receive(request).await?;
+        let time = deadline(request.uri().query(), self.deadline);
+        let queued = Queued::default();
+        let work = async {
+            let (review, share) = self.intake.read(request.into_body()).await?;
+            let admission = Arc::clone(&self.admission);
+            // Whatever its size: a few words may take long to compile.
+            let answer = self.processors.run(&queued, async move {
+                let _share = share;
+                validate::answer(&review, |policy| admission.room_for(policy))
+            });
+            answer.await.ok_or(Failure::Panicked)
         };
-        match read.await {
-            Ok((review, _share)) => validate::answer(&review),
-            Err(failure) => {
-                self.note(&failure, "");
-                failure.into_response()
-            }
-        }
+        in_time(time, &queued, work).await
     }
 
     /// Lets a request in if whoever sent it may post reviews.
@@ -138,14 +163,12 @@ impl<A: Admission> Desk<A> {
         let request = self.receive(request).await?;
         check_encoding(request.headers())?;
         let time = deadline(request.uri().query(), self.deadline);
+        let queued = Queued::default();
         // Whatever a panic left half done is the admission's own; this side keeps nothing between requests.
-        let decided = self.decide(question, request.into_body(), (started, started + time), review);
-        let work = AssertUnwindSafe(decided).catch_unwind();
-        match tokio::time::timeout(time, work).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_panic)) => Err(Failure::Panicked),
-            Err(_elapsed) => Err(Failure::Late(time)),
-        }
+        let decided = self.decide(question, request.into_body(), (started, started + time), review, &queued);
+        let work =
+            AssertUnwindSafe(decided).catch_unwind().map(|done| done.unwrap_or(Err(Failure::Panicked)));
+        in_time(time, &queued, work).await
     }
 
     async fn decide(
@@ -154,16 +177,21 @@ impl<A: Admission> Desk<A> {
         body: Body,
         (started, until): (Instant, Instant),
         read: &OnceLock<Bytes>,
+        queued: &Queued,
     ) -> Result<Vec<u8>, Failure> {
-        let (review, _share) = self.intake.read(body).await?;
-        let review = read.get_or_init(|| review);
+        let (review, share) = self.intake.read(body).await?;
+        let review = read.get_or_init(|| review).clone();
         let until = until - RETURN.min(until - started);
-        let reply = match question {
-            Question::All => self.admission.decide(review.clone(), until).await?,
-            Question::Inputs => self.admission.observe(review.clone(), until).await?,
-            Question::Decisions => self.admission.decisions(review.clone(), until).await?,
+        let (reply, answer) = if review.len() > LARGE_REVIEW {
+            let admission = Arc::clone(&self.admission);
+            let work = async move {
+                let _share = share;
+                ask(&*admission, question, review, until).await
+            };
+            self.processors.run(queued, work).await.ok_or(Failure::Panicked)??
+        } else {
+            ask(&*self.admission, question, review, until).await?
         };
-        let answer = response::encode(&reply.subject.uid, &reply.decision)?;
         self.metrics.decided(&reply.decision);
         log(&reply, started);
         Ok(answer)
@@ -193,13 +221,45 @@ impl<A: Admission> Desk<A> {
                     bad => tracing::info!(uid, error = %bad, "not an AdmissionReview"),
                 }
             }
-            Failure::Late(_) | Failure::Unwritable(_) | Failure::Refused(Refused::Busy) => {
+            Failure::Late(_)
+            | Failure::Crowded(_)
+            | Failure::Unwritable(_)
+            | Failure::Refused(Refused::Busy) => {
                 tracing::warn!(uid, error = %failure, "no decision");
             }
             Failure::Encoding(_) | Failure::Refused(_) => {
                 tracing::info!(uid, error = %failure, "no decision")
             }
         }
+    }
+}
+
+/// A decision, and the answer that says it.
+async fn ask<A: Admission>(
+    admission: &A,
+    question: Question,
+    review: Bytes,
+    until: Instant,
+) -> Result<(Reply, Vec<u8>), Failure> {
+    let reply = match question {
+        Question::All => admission.decide(review, until).await?,
+        Question::Inputs => admission.observe(review, until).await?,
+        Question::Decisions => admission.decisions(review, until).await?,
+    };
+    let answer = response::encode(&reply.subject.uid, &reply.decision)?;
+    Ok((reply, answer))
+}
+
+/// What comes of work in so much time.
+async fn in_time<T>(
+    time: Duration,
+    queued: &Queued,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(time, work).await {
+        Ok(done) => done,
+        Err(_elapsed) if queued.is_waiting() => Err(Failure::Crowded(time)),
+        Err(_elapsed) => Err(Failure::Late(time)),
     }
 }
 
@@ -224,7 +284,7 @@ impl IntoResponse for Failure {
             Self::Denied(_) => StatusCode::UNAUTHORIZED,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Refused(Refused::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Refused(Refused::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused(Refused::Busy) | Self::Crowded(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Refused(Refused::Broken(_)) | Self::Bad(_) => StatusCode::BAD_REQUEST,
             Self::Late(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Panicked | Self::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,

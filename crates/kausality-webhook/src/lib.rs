@@ -46,6 +46,7 @@ mod connection;
 mod deadline;
 mod metrics;
 mod probes;
+mod processors;
 mod reread;
 pub mod response;
 mod routes;

@@ -8,13 +8,13 @@ use axum::{
 use kausality_core::written::Written;
 use serde_json::json;
 
-/// Answers a review of a policy.
-pub(crate) fn answer(review: &Bytes) -> Response {
+/// Answers a review of a policy. `room` is the memory that there is for one.
+pub(crate) fn answer(review: &Bytes, room: impl Fn(&str) -> usize) -> Response {
     let Ok(written) = Written::parse(review) else {
         return (StatusCode::BAD_REQUEST, "kausality: not an AdmissionReview\n").into_response();
     };
     let mut response = json!({"uid": written.uid, "allowed": true});
-    if let Some(fault) = written.fault() {
+    if let Some(fault) = written.fault_within(room) {
         let message = format!("the policy is refused: {fault}");
         response["allowed"] = false.into();
         response["status"] = json!({"code": 422, "reason": "Invalid", "message": message});

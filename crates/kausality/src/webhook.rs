@@ -390,6 +390,10 @@ impl Admission for OnCluster {
         Ok(Reply { subject, decision })
     }
 
+    fn room_for(&self, policy: &str) -> usize {
+        self.0.room_for(policy)
+    }
+
     fn is_ready(&self) -> bool {
         self.0.is_synced()
     }

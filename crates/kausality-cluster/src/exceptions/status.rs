@@ -107,7 +107,7 @@ struct Finding {
 }
 
 fn compiled(held: &Held) -> Finding {
-    let (holds, reason, message) = match &held.compiled {
+    let (holds, reason, message) = match &held.rules.compiled {
         Ok(_) => (true, "Compiled", "all rules hold".to_owned()),
         Err(faults) => (false, "Invalid", format!("no rule that allows holds: {}", exceptions::told(faults))),
     };

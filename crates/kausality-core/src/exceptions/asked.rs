@@ -171,7 +171,8 @@ impl Asked<'_> {
             Action::Allow | Action::Deny => {}
         }
         let left = if rule.dry_run { &self.known.left_for_trials } else { &self.known.left };
-        let mut unclear = None;
+        let mut unclear =
+            rule.unfit.then(|| "its conditions do not fit into memory, and it denies therefore".to_owned());
         let search = || Some(self.search(rule.regexp.as_ref()?, left));
         let before = || {
             let absent = self.stored().is_none();

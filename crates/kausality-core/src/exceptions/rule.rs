@@ -1,6 +1,6 @@
 //! One rule, compiled; and all that may be wrong with a policy, each with its place.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{cell::Cell, collections::BTreeSet, fmt, sync::Arc};
 
 use jiff::Timestamp;
 use kausality_api::{
@@ -40,8 +40,11 @@ pub fn told(faults: &[PolicyFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// The most memory that the expressions and patterns of a policy may take, compiled.
+pub const MAX_SIZE: usize = 8 << 20;
+
 /// A rule, ready to be held against changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rule {
     policy: String,
     place: usize,
@@ -54,9 +57,11 @@ pub(crate) struct Rule {
     pub name: Pattern,
     pub subjects: Subjects,
     pub operations: Vec<RuleOperation>,
-    pub prereqs: Option<Expression>,
-    pub matches: Option<Expression>,
-    pub regexp: Option<WholeText>,
+    pub prereqs: Option<Arc<Expression>>,
+    pub matches: Option<Arc<Expression>>,
+    pub regexp: Option<Arc<WholeText>>,
+    /// Whether there is no memory for its expressions and patterns.
+    pub unfit: bool,
     pub fields: Vec<Path>,
     pub mode: ApprovalMode,
     pub expiry: Option<Timestamp>,
@@ -81,6 +86,18 @@ impl Rule {
 
     pub(super) fn mark(&self) -> &str {
         &self.mark
+    }
+
+    /// The memory that its expressions and patterns take.
+    pub(super) fn size(&self) -> usize {
+        let expressions = [&self.prereqs, &self.matches].into_iter().flatten().map(|it| it.size());
+        expressions.chain(self.regexp.iter().map(|it| it.size())).sum()
+    }
+
+    /// The same rule without them.
+    pub(super) fn bare(&self) -> Self {
+        let unfit = self.unfit || self.size() > 0;
+        Self { prereqs: None, matches: None, regexp: None, unfit, ..self.clone() }
     }
 
     /// Whether it asks for more of the child than which of its fields change.
@@ -111,6 +128,8 @@ pub fn read(policy: &Value) -> Result<ApprovalPolicy, Vec<PolicyFault>> {
     })
 }
 
+const TOO_LARGE: &str = "with the rules before it, it takes more than 8 MiB of memory, compiled";
+
 /// Compiles a policy.
 ///
 /// # Errors
@@ -124,7 +143,7 @@ pub fn compile(policy: &ApprovalPolicy) -> Result<Compiled, Vec<PolicyFault>> {
     if rules.len() > MAX_RULES {
         faults.add("spec.rules", format!("{} rules are more than {MAX_RULES}", rules.len()));
     }
-    let reference = policy.reference();
+    let (reference, mut room) = (policy.reference(), MAX_SIZE);
     let mut compiled = Vec::new();
     for (place, rule) in rules.iter().enumerate().take(MAX_RULES) {
         let at = format!("spec.rules[{place}]");
@@ -135,7 +154,11 @@ pub fn compile(policy: &ApprovalPolicy) -> Result<Compiled, Vec<PolicyFault>> {
         if let Some(other) = contradicted {
             faults.add(&at, format!("contradicts spec.rules[{other}]: one allows what the other denies"));
         }
-        compiled.extend(one(policy, &reference, place, rule, &at, &mut faults).map(Arc::new));
+        let rule = one(policy, &reference, place, rule, &at, &mut room, &mut faults);
+        if rule.unfit {
+            faults.add(&at, format!("{TOO_LARGE}: simplify expressions and patterns, or remove rules"));
+        }
+        compiled.push(Arc::new(rule));
     }
     match faults.0.is_empty() {
         true => Ok(Compiled { reference, rules: compiled }),
@@ -151,12 +174,12 @@ pub fn prohibitions(policy: &ApprovalPolicy) -> Compiled {
 
 /// Those of the rules that deny and are valid.
 fn denying(policy: &ApprovalPolicy, rules: impl Iterator<Item = (usize, PolicyRule)>) -> Compiled {
-    let reference = policy.reference();
+    let (reference, mut room) = (policy.reference(), MAX_SIZE);
     let rules = rules.filter(|(_, rule)| rule.action == Action::Deny).filter_map(|(place, rule)| {
         let mut faults = Faults::default();
         let at = format!("spec.rules[{place}]");
-        let compiled = one(policy, &reference, place, &rule, &at, &mut faults);
-        compiled.filter(|_| faults.0.is_empty()).map(Arc::new)
+        let compiled = one(policy, &reference, place, &rule, &at, &mut room, &mut faults);
+        faults.0.is_empty().then(|| Arc::new(compiled))
     });
     Compiled { rules: rules.collect(), reference }
 }
@@ -222,14 +245,16 @@ impl Faults {
     }
 }
 
+/// Compiles a rule. `room` is the memory that is left for its expressions and patterns: nothing is compiled once that is used up.
 fn one(
     policy: &ApprovalPolicy,
     reference: &str,
     place: usize,
     rule: &PolicyRule,
     at: &str,
+    room: &mut usize,
     faults: &mut Faults,
-) -> Option<Rule> {
+) -> Rule {
     let named = [("apiVersion", &rule.api_version), ("kind", &rule.kind), ("name", &rule.name)];
     for (field, _) in named.into_iter().filter(|(_, text)| text.is_empty()) {
         faults.add(format!("{at}.{field}"), "must not be empty: \"*\" stands for anything");
@@ -257,19 +282,30 @@ fn one(
             Err(why) => faults.add(format!("{at}.match.fields[{number}]"), why),
         }
     }
+    let room = Cell::from_mut(room);
+    let fits = |size: usize| {
+        let left = room.get().checked_sub(size);
+        room.set(left.unwrap_or_default());
+        left.is_some()
+    };
     let cel = |faults: &mut Faults, field: &str, source: Option<&str>| {
-        let compiled = Expression::compile(source?, Environment::policies());
-        compiled.map_err(|fault| faults.add(format!("{at}.{field}"), fault.to_string())).ok()
+        let source = source.filter(|_| room.get() > 0)?;
+        let compiled = Expression::compile(source, Environment::policies());
+        let compiled = compiled.map_err(|fault| faults.add(format!("{at}.{field}"), fault.to_string()));
+        compiled.ok().filter(|it| fits(it.size())).map(Arc::new)
     };
     let prereqs = cel(faults, "prereqs.cel", rule.prereqs.as_ref().map(|it| it.cel.as_str()));
     let matches = cel(faults, "match.cel", matching.cel.as_deref());
-    let regexp = matching.regexp.as_deref().and_then(|source| {
+    let regexp = matching.regexp.as_deref().filter(|_| room.get() > 0).and_then(|source| {
         let compiled = pattern(source);
-        compiled.map_err(|why| faults.add(format!("{at}.match.regexp"), why)).ok()
+        let compiled = compiled.map_err(|why| faults.add(format!("{at}.match.regexp"), why));
+        compiled.ok().filter(|it| fits(it.size())).map(Arc::new)
     });
     let expressions = rule.prereqs.iter().map(|it| &it.cel).chain(&matching.cel);
+    let conditions = rule.prereqs.is_some() || matching.cel.is_some() || matching.regexp.is_some();
+    let unfit = conditions && room.get() == 0;
     let home = policy.metadata.namespace.as_str();
-    Some(Rule {
+    Rule {
         policy: reference.to_owned(),
         place,
         mark: mark(reference, rule),
@@ -284,13 +320,14 @@ fn one(
         prereqs,
         matches,
         regexp,
+        unfit,
         fields,
         mode: rule.mode,
         expiry: rule.expiry,
         reason: rule.reason.clone(),
         dry_run: rule.dry_run,
         labels: expressions.flat_map(|it| labels(it)).collect(),
-    })
+    }
 }
 
 /// The labels that an expression which looks at labels may name: in quotes, or as a field.

@@ -67,7 +67,7 @@ impl Who {
     fn is(&self, user: &UserInfo<'_>) -> bool {
         match self {
             Self::User(name) => name.matches(&user.username),
-            Self::Group(name) => user.groups.iter().flatten().any(|group| *group == name.as_str()),
+            Self::Group(name) => user.is_in(name),
         }
     }
 }

@@ -25,10 +25,12 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of one policy. One that is not valid is never evidence.
+    /// The rules of one policy. One that is not valid is never evidence, nor is one whose expression takes more memory than there is
+    /// room for.
     #[must_use]
-    pub fn new(rules: &StatusRules) -> Self {
-        let compile = |evidence: &Option<Evidence>| evidence.as_ref().map(|it| Arc::new(Rule::new(it)));
+    pub fn new(rules: &StatusRules, room: &mut usize) -> Self {
+        let mut compile =
+            |evidence: &Option<Evidence>| evidence.as_ref().map(|it| Arc::new(Rule::new(it, room)));
         Self { initialized: compile(&rules.initialized), settled: compile(&rules.settled) }
     }
 
@@ -73,8 +75,14 @@ pub(super) enum Answer {
 }
 
 impl Rule {
-    fn new(evidence: &Evidence) -> Self {
-        let compile = |source: &String| Expression::compile(source, &VARIABLES).ok();
+    fn new(evidence: &Evidence, room: &mut usize) -> Self {
+        let compile = |source: &String| {
+            let compiled = Some(source).filter(|_| *room > 0);
+            let compiled = Expression::compile(compiled?, &VARIABLES).ok()?;
+            let left = room.checked_sub(compiled.size());
+            *room = left.unwrap_or_default();
+            left.map(|_| compiled)
+        };
         Self { evidence: evidence.clone(), expression: evidence.cel.as_ref().map(compile) }
     }
 

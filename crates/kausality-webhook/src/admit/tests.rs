@@ -30,5 +30,6 @@ fn failures_have_a_status_that_is_no_decision_and_a_bounded_text() {
     check(Failure::Refused(Refused::Broken(axum::Error::new("gone"))), 400);
     check(Failure::Bad(BadReview::NoRequest), 400);
     check(Failure::Late(Duration::from_secs(8)), 504);
+    check(Failure::Crowded(Duration::from_secs(8)), 503);
     check(Failure::Panicked, 500);
 }

@@ -6,16 +6,14 @@ use tokio::task::JoinSet;
 
 use crate::{
     client::{BOTH, Protocol},
-    stub::{Running, eventually, review, start},
+    stub::{self, Running, eventually, start},
 };
 
 const MIB: usize = 1 << 20;
 
 /// A review of 4 MiB that is not decided until it is released.
 fn large() -> String {
-    let review = review("stuck");
-    let padding = " ".repeat(4 * MIB - review.len());
-    review + &padding
+    stub::large("stuck", 4 * MIB)
 }
 
 /// Posts so many reviews at once, each on a connection of its own. What their answers are, once each is answered or stuck.

@@ -8,6 +8,7 @@ mod client;
 mod clients;
 mod connections;
 mod log;
+mod processors;
 mod requests;
 mod rotation;
 mod shutdown;

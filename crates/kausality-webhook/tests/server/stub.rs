@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -34,11 +34,18 @@ pub(crate) struct Stub {
     pub(crate) stuck: watch::Sender<usize>,
     /// Permits for `stuck` objects to go on.
     pub(crate) release: Semaphore,
+    /// Whether `busy` objects, which keep their threads, may go on.
+    pub(crate) done: (Mutex<bool>, Condvar),
 }
 
 impl Default for Stub {
     fn default() -> Self {
-        Self { ready: true.into(), stuck: watch::Sender::new(0), release: Semaphore::new(0) }
+        Self {
+            ready: true.into(),
+            stuck: watch::Sender::new(0),
+            release: Semaphore::new(0),
+            done: Default::default(),
+        }
     }
 }
 
@@ -53,6 +60,11 @@ impl Admission for Stub {
             "stuck" => {
                 self.stuck.send_modify(|stuck| *stuck += 1);
                 self.release.acquire().await.unwrap().forget();
+            }
+            "busy" => {
+                self.stuck.send_modify(|stuck| *stuck += 1);
+                let (done, told) = &self.done;
+                drop(told.wait_while(done.lock().unwrap(), |done| !*done).unwrap());
             }
             "denied" => {
                 let message = "kausality: no".to_owned();
@@ -77,6 +89,13 @@ pub(crate) fn review(name: &str) -> String {
         "userInfo":{{"username":"alice"}},"object":{{"apiVersion":"v1","kind":"ConfigMap",
         "metadata":{{"name":"{name}","namespace":"shop"}},"data":{{"password":"hunter2"}}}}}}}}"#
     )
+}
+
+/// The same, of so many bytes.
+pub(crate) fn large(name: &str, bytes: usize) -> String {
+    let review = review(name);
+    let padding = " ".repeat(bytes - review.len());
+    review + &padding
 }
 
 /// A server that runs.

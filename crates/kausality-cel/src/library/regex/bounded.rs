@@ -5,8 +5,11 @@
 //! automaton is built while searching, which takes a step per byte of the text as long as few of its states are needed.
 //! It gives up when that turns out to be otherwise, and then the search is an error.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use regex_automata::hybrid::{dfa, regex as lazy};
 use regex_automata::meta::{self, Regex};
@@ -33,9 +36,45 @@ const MAX_BYTES: usize = 2_000_000;
 const RESTARTS: usize = 1;
 const BYTES_PER_STATE: usize = 10;
 
+/// Tells expressions apart.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The most memory that a thread keeps for searches to come.
+const MAX_CACHED: usize = 4 << 20;
+
+/// What searches take beside their expressions. It may be far more than these, so that it is kept as long as there is room for it, and not
+/// as long as they are.
+#[derive(Default)]
+struct Caches {
+    by_id: BTreeMap<u64, meta::Cache>,
+    size: usize,
+}
+
+impl Caches {
+    fn lend<T>(&mut self, pattern: &Pattern, search: impl FnOnce(&mut meta::Cache) -> T) -> T {
+        let kept = self.by_id.get(&pattern.id).map_or(0, size_of_cache);
+        let cache = self.by_id.entry(pattern.id).or_insert_with(|| pattern.regex.create_cache());
+        let found = search(cache);
+        self.size = (self.size + size_of_cache(cache)).saturating_sub(kept);
+        if self.size > MAX_CACHED {
+            *self = Self::default();
+        }
+        found
+    }
+}
+
+fn size_of_cache(cache: &meta::Cache) -> usize {
+    size_of::<meta::Cache>() + cache.memory_usage()
+}
+
+thread_local! {
+    static CACHES: RefCell<Caches> = RefCell::default();
+}
+
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Pattern {
+    id: u64,
     regex: Regex,
     /// As Rust writes it.
     translated: String,
@@ -97,12 +136,18 @@ impl Pattern {
             return Err(Refused::TooLarge);
         }
         let (states, size) = (nfa.states().len(), weight + took);
-        Ok(Self { regex, translated, states, size, lazy: OnceLock::new() })
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, regex, translated, states, size, lazy: OnceLock::new() })
     }
 
     /// The memory that it takes, and what it took to make it.
     pub(crate) fn size(&self) -> usize {
         self.size
+    }
+
+    /// The memory that it may come to take: as much again, once a long text has been searched.
+    pub(crate) fn kept(&self) -> usize {
+        self.size.saturating_mul(2)
     }
 
     /// The most steps that a search may take.
@@ -116,7 +161,9 @@ impl Pattern {
     /// If that would take too long.
     pub(crate) fn is_match(&self, text: &str) -> Result<bool, String> {
         if self.is_cheap(text)? {
-            Ok(self.regex.is_match(text))
+            let input = Input::new(text).earliest(true);
+            let search = |cache: &mut _| self.regex.search_half_with(cache, &input).is_some();
+            Ok(CACHES.with_borrow_mut(|caches| caches.lend(self, search)))
         } else {
             Ok(!self.ranges(text, 1)?.is_empty())
         }
@@ -148,8 +195,14 @@ impl Pattern {
 
     fn ranges(&self, text: &str, limit: usize) -> Result<Vec<Range<usize>>, String> {
         if self.is_cheap(text)? {
-            let mut found = self.regex.find_iter(text).map(|found| Ok(found.range()));
-            return gathered(text, limit, || found.next());
+            let mut searcher = Searcher::new(Input::new(text));
+            let search = |cache: &mut _| {
+                gathered(text, limit, || {
+                    let found = searcher.advance(|input| Ok(self.regex.search_with(cache, input)));
+                    found.map(|found| Ok(found.range()))
+                })
+            };
+            return CACHES.with_borrow_mut(|caches| caches.lend(self, search));
         }
         let too_costly =
             || format!("it takes too long to search {} bytes for the regular expression", text.len());

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use kausality_api::exception::{ApprovalPolicy, PolicyKind, PolicyRule};
-use kausality_core::exceptions::compile;
 use serde_json::json;
+use std::sync::Arc;
 
 use super::*;
+use crate::exceptions::memory::Rules;
 
 fn at(text: &str) -> Timestamp {
     format!("2026-01-24T{text}Z").parse().unwrap()
@@ -27,10 +28,10 @@ fn held(source: &str, status: ApprovalPolicyStatus) -> Held {
         uid: "u".to_owned(),
         resource_version: "1".to_owned(),
         generation: Some(1),
-        compiled: compile(&policy),
+        created: None,
+        rules: Arc::new(Rules::of(&policy, &Arc::default())),
         marks: policy.spec.rules.iter().map(PolicyRule::mark).collect(),
         policy: Some(policy),
-        denying: None,
         status,
     }
 }

@@ -4,7 +4,7 @@ use kausality_api::exception::ApprovalPolicy;
 use serde_json::json;
 
 use super::*;
-use crate::exceptions::compile;
+use crate::exceptions::{MAX_SIZE, compile, prohibitions};
 
 fn exceptions(rules: &Value) -> Exceptions {
     let policy: ApprovalPolicy = serde_json::from_value(json!({
@@ -13,6 +13,37 @@ fn exceptions(rules: &Value) -> Exceptions {
     }))
     .unwrap();
     Exceptions::new([&compile(&policy).unwrap()])
+}
+
+/// A policy takes no more memory than it may. What it denies it denies all the same.
+#[test]
+fn what_does_not_fit_into_memory_permits_nothing_and_denies_what_it_is_about() {
+    let text = review(&json!({"size": 2}));
+    let review = Review::parse(text.as_bytes()).unwrap();
+    let policy = |action: &str| -> ApprovalPolicy {
+        let pattern = json!({"regexp": "never .{1,1000}"});
+        let rules = vec![rule(&json!({"action": action, "match": pattern})); 8];
+        serde_json::from_value(json!({"apiVersion": "kausality.io/v1alpha1", "kind": "ClusterApprovalPolicy",
+            "metadata": {"name": "x"}, "spec": {"rules": rules}}))
+        .unwrap()
+    };
+    for action in ["allow", "deny"] {
+        let faults = compile(&policy(action)).unwrap_err();
+        let told = faults.first().unwrap().to_string();
+        assert!(told.contains("]: with the rules before it, it takes more than 8 MiB of memory"), "{told}");
+        let kept = prohibitions(&policy(action));
+        assert!(kept.size() <= MAX_SIZE, "{}", kept.size());
+        let judged = Exceptions::new([&kept]).judge(&supposed(&review, RuleCause::Drift));
+        assert_eq!(judged.ruled.is_some(), action == "deny", "{judged:?}");
+        let bare = kept.bare();
+        assert_eq!((bare.size(), bare.denying().rules.len()), (0, kept.rules.len()));
+        let judged = Exceptions::new([&bare]).judge(&supposed(&review, RuleCause::Drift));
+        assert_eq!(judged.ruled.map(|ruled| ruled.rule), (action == "deny").then_some(0));
+    }
+
+    let one = rule(&json!({"action": "deny", "match": {"regexp": "never .{1,1000}"}}));
+    let judged = exceptions(&json!([one])).judge(&supposed(&review, RuleCause::Drift));
+    assert_eq!(judged.ruled, None, "it fits, and does not match");
 }
 
 /// A rule about updates of widgets by ann, and what else it says.

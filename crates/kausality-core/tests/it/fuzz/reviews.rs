@@ -4,8 +4,9 @@ use kausality_api::{mode::Mode, policy::Kausality};
 use kausality_core::{
     Decision, Facts, Namespace, Parent, Review, Settings, Summary,
     authority::Authorization,
-    decide,
+    decide, decisions,
     exceptions::{self, Exceptions},
+    inputs::Changed,
     policy::Policies,
     questions,
     review::Object,
@@ -73,6 +74,10 @@ pub(crate) fn run(input: &[u8]) -> String {
             };
             ways.push_str(&way(&decide(&review, &facts)));
         }
+        let facts = Facts::new("2026-01-24T10:30:00Z".parse().unwrap(), settings);
+        ways.push_str(&way(&decisions(&review, &facts)));
+        let seen = Changed::observed(&review.request, settings, facts.now);
+        ways.push_str(if seen.is_some() { "seen" } else { "-" });
     }
     ways
 }
