@@ -41,7 +41,7 @@ const NEVER_QUIET: Duration = Duration::from_secs(15);
 /// A status that has not been stored by then after its review never will be: no webhook has more time.
 const PROOF: Duration = Duration::from_secs(35);
 
-/// How far the clock of an API server may be behind.
+/// How far the clock of an API server may be from ours.
 const SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long a write may take.
@@ -140,7 +140,7 @@ impl Cluster {
             return Vec::new();
         }
         let write = managers::status_write(request);
-        let is_new = |write: &StatusWrite| self.clock.now().duration_since(write.at) < SKEW;
+        let is_new = |write: &StatusWrite| self.clock.now().duration_since(write.at).abs() < SKEW;
         if !self.believes_reviews() && !write.as_ref().is_some_and(is_new) {
             return Vec::new();
         }

@@ -279,8 +279,13 @@ impl Pending {
     pub(crate) fn claim(&self, uid: &str, claim: Claim) {
         let mut lists = self.lock();
         let Some(entry) = lists.quiet(uid) else { return };
-        // What shows a later write shows that there was an earlier one.
-        if entry.claims.iter().any(|known| known.fact == claim.fact && known.is_of_manager(&claim)) {
+        let same = |known: &&mut Claim| known.fact == claim.fact && known.is_of_manager(&claim);
+        if let Some(known) = entry.claims.iter_mut().find(same) {
+            // What shows a later write shows that there was an earlier one.
+            let at = |claim: &Claim| claim.write.as_ref().map(|write| write.at);
+            if at(&claim) < at(known) {
+                known.write = claim.write;
+            }
             return;
         }
         if entry.claims.len() >= MAX_CLAIMS {

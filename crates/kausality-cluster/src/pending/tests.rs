@@ -122,6 +122,10 @@ fn who_is_said_to_have_written_a_status_counts_once_that_shows() {
     assert_eq!(controllers(&pending, &[]), "zzzzz");
     assert_eq!(controllers(&pending, &[write("m", 4), write("o", 9)]), "zzzzz", "before, and others");
     assert_eq!(controllers(&pending, &[write("m", 5)]), "zzzzz,aaaaa");
+    report(&pending, "ccccc", "m", 59);
+    report(&pending, "ccccc", "m", 7);
+    assert_eq!(controllers(&pending, &[write("m", 7)]), "zzzzz,aaaaa,ccccc", "whatever was said before");
+    pending.lock().quiet("u").unwrap().claims.pop();
     report(&pending, "aaaaa", "m", 8);
     assert_eq!(
         controllers(&pending, &[write("m", 6), write("n", 7)]),
