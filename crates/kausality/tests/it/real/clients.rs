@@ -135,10 +135,7 @@ async fn nobody_but_the_api_server_posts_reviews() {
 
 /// A review of an update, as an API server would send it, or somebody else.
 pub(crate) fn update_of(user: &str, plural: &str, part: &str, old: &Value, new: &Value) -> Value {
-    let (group, version) = match old["apiVersion"].as_str().unwrap().split_once('/') {
-        Some(parts) => parts,
-        None => ("", "v1"),
-    };
+    let (group, version) = old["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
     let metadata = &old["metadata"];
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "made-up", "operation": "UPDATE", "namespace": "default", "name": metadata["name"], "subResource": part,
