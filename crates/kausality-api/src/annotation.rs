@@ -22,6 +22,9 @@ pub const OBSERVED_GENERATION: &str = "kausality.io/observedGeneration";
 /// Which rules of policies have let which child pass, where they do so for a time only.
 pub const EXCEPTED: &str = "kausality.io/exceptions";
 
+/// Approvals for once that were used up a moment ago, each with the change that it let pass.
+pub const USED: &str = "kausality.io/used";
+
 /// Who wrote the annotations of people's on the object: people, or controllers, whose copies mean nothing.
 pub const WRITERS: &str = "kausality.io/writers";
 
@@ -41,8 +44,8 @@ pub const MODE: &str = "kausality.io/mode";
 pub const TRACE_LABEL_PREFIX: &str = "kausality.io/trace-";
 
 /// Annotations that only Kausality writes.
-pub const SYSTEM: [&str; 9] =
-    [TRACE, UPDATERS, CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED, WRITERS];
+pub const SYSTEM: [&str; 10] =
+    [TRACE, UPDATERS, CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED, USED, WRITERS];
 /// Annotations that people write, beside `trace-*`.
 pub const USER: [&str; 6] = [APPROVALS, REJECTIONS, FREEZE, SNOOZE, SNOOZE_UNTIL, MODE];
 

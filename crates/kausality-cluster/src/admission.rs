@@ -18,11 +18,13 @@ use crate::{
     clock::left_until,
     cluster::{Cluster, Freshness},
     index::Sight,
-    spent::Again,
 };
 
 /// How long a decision may take, if there is time for it.
 const TIME: Duration = Duration::from_secs(6);
+
+/// Why an approval is not used up for a review that does not agree with the cluster.
+const NOT_SO: &str = "its approval is not used up: the object is not as the review says";
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
@@ -57,7 +59,7 @@ impl Cluster {
         if let Some(old) = &mut request.old_object {
             let resource = &request.resource;
             old.read_by(settings.policies.status_rules(&resource.group, &resource.resource));
-            self.pending.dress(old);
+            self.pending.dress(old, self.believes_reviews());
         }
         let review = review;
         let decide = |known: &Known| kausality_core::decide(&review, &known.facts(&settings));
@@ -86,6 +88,11 @@ impl Cluster {
                 decision = decide(&known);
             }
         }
+        let follows = self.may_follow(&review.request, &decision, until).await;
+        if !follows && used_up(&decision).is_some() {
+            known.parent = KnownParent::Unreadable(NOT_SO.to_owned());
+            decision = decide(&known);
+        }
         let mut attempts = 1;
         while let Err(why) = self.consume(&decision, until).await {
             if !why.may_pass || attempts == MAX_ATTEMPTS || Instant::now() >= until {
@@ -102,23 +109,22 @@ impl Cluster {
         if let Some(approval) = used_up(&decision) {
             self.spent.note(&review.request, approval);
         } else if wants_approval(&decision)
-            && let Some(Again { approval, answered }) = self.spent.again(&review.request)
+            && let Some(approval) = self.spent.again(&review.request)
         {
-            let is_copy = match &answered {
-                Some(answered) => self.is_copy(&review.request, answered, until).await,
-                None => false,
-            };
-            if !is_copy {
-                known.exception = Some(Exception::Used(Box::new(approval)));
-                decision = decide(&known);
-            }
+            known.exception = Some(Exception::Used(Box::new(approval)));
+            decision = decide(&known);
         }
+        decision.effects.retain(|effect| match effect {
+            Effect::ConsumeOnce { .. } | Effect::Report(_) => follows,
+            Effect::RecordScale { uid, .. } => self.is_of_scaled(&review.request, uid),
+            Effect::RecordStatus { .. } => true,
+        });
         self.lately.note(&review.request, &decision);
         self.below.note(&review.request, &known, &decision);
         self.tell_of_step(&review.request, &known, &decision);
         self.changes.note(&review.request, &decision, &settings, known.now);
         self.tell_unjudged(&review.request, &known, &decision, &settings).await;
-        if !review.request.is_dry_run() {
+        if follows && !review.request.is_dry_run() {
             self.exceptions.note(&decision, known.now);
         }
         for effect in &decision.effects {
@@ -127,6 +133,7 @@ impl Cluster {
             }
         }
         if let (Some(approval), KnownParent::Found { summary, .. }) = (approval(&decision), &known.parent)
+            && follows
             && !review.request.is_dry_run()
             && let Some(key) = ledger::key(&review, &decision, summary, &settings)
         {
@@ -134,7 +141,7 @@ impl Cluster {
             tokio::spawn(async move { cluster.ledger.close(&key, &approval).await });
         }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
-            self.clone().follow(&known, &decision);
+            self.clone().follow(&review.request, &known, &decision);
         }
         Ok((describe(&review.request), decision))
     }

@@ -38,7 +38,10 @@ use crate::{
     unjudged::Unjudged,
 };
 
+mod doubt;
 mod know;
+
+use doubt::Doubts;
 
 /// Where facts come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,7 @@ pub struct Cluster {
     pub(crate) exceptions: exceptions::Source,
     pub(crate) grants: Grants,
     pub(crate) unjudged: Unjudged,
+    doubts: Doubts,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
     /// The kinds whose indexes must be filled before decisions are made.
@@ -142,6 +146,7 @@ impl Cluster {
             exceptions: exceptions::Source::default(),
             grants: Grants::default(),
             unjudged: Unjudged::default(),
+            doubts: Doubts::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
             required: RwLock::default(),

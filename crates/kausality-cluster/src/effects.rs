@@ -3,8 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use kausality_api::annotation::{SETTLED, Suffix};
-use kausality_core::{Decision, Drift, Known, Summary, decision::Effect, summary::ObjectId};
+use jiff::SignedDuration;
+use kausality_api::{
+    annotation::{CONTROLLERS, Suffix, TRACE},
+    identity::UserHash,
+};
+use kausality_core::{
+    Decision, Drift, Known, Summary,
+    decision::Effect,
+    managers::{self, StatusWrite},
+    review::Request,
+    summary::ObjectId,
+};
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -18,7 +28,7 @@ use crate::{
     cluster::{Cluster, api},
     index::Sight,
     kinds::{Kind, UnknownKind},
-    pending::{Annotations, Proof, Until, Waiting},
+    pending::{Annotations, Claim, Fact, Proof, Until, Waiting},
 };
 
 /// What a status update showed is written once its object has been quiet for so long: a write in between would
@@ -30,6 +40,9 @@ const NEVER_QUIET: Duration = Duration::from_secs(15);
 
 /// A status that has not been stored by then after its review never will be: no webhook has more time.
 const PROOF: Duration = Duration::from_secs(35);
+
+/// How far the clock of an API server may be from ours.
+const SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long a write may take.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
@@ -52,11 +65,13 @@ pub(crate) struct Unwritten {
     pub(crate) reason: String,
     /// Whether it may be otherwise next time.
     pub(crate) may_pass: bool,
+    /// Whether somebody else has written meanwhile.
+    conflicts: bool,
 }
 
 impl Unwritten {
     fn late() -> Self {
-        Self { reason: "the API server did not answer in time".to_owned(), may_pass: true }
+        Self { reason: "the API server did not answer in time".to_owned(), may_pass: true, conflicts: false }
     }
 }
 
@@ -64,7 +79,8 @@ impl From<kube::Error> for Unwritten {
     fn from(error: kube::Error) -> Self {
         let refused =
             matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 422));
-        Self { reason: error.to_string(), may_pass: !refused }
+        let conflicts = matches!(&error, kube::Error::Api(status) if status.code == 409);
+        Self { reason: error.to_string(), may_pass: !refused, conflicts }
     }
 }
 
@@ -83,13 +99,19 @@ impl Cluster {
     }
 
     /// Starts what comes after the answer.
-    pub(crate) fn follow(self: Arc<Self>, known: &Known, decision: &Decision) {
+    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, known: &Known, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
                 Effect::RecordStatus { object, uid, generation, status, annotations } => {
                     let proof = Some(Proof::Status(status.clone()));
-                    self.pending.note(object, uid, *generation, annotations, Until::Quiet, proof);
+                    let mut annotations = annotations.clone();
+                    let claims = self.claims(request, &mut annotations);
+                    if annotations.is_empty() && claims.is_empty() {
+                        continue;
+                    }
+                    self.pending.note(object, uid, *generation, &annotations, Until::Quiet, proof);
+                    claims.into_iter().for_each(|claim| self.pending.claim(uid, claim));
                 }
                 Effect::RecordScale { object, uid, generation, annotations } => {
                     let before = known.scaled.as_ref().and_then(|scaled| scaled.as_ref().ok());
@@ -103,6 +125,26 @@ impl Cluster {
                 Effect::Report(drift) => self.announce(drift, decision),
             }
         }
+    }
+
+    /// Takes off what a status update shows of who sent it. A write that managed fields will not show, or did long ago, is none
+    /// where anybody can post reviews.
+    fn claims(&self, request: &Request<'_>, annotations: &mut Annotations) -> Vec<Claim> {
+        let mut facts = Vec::new();
+        if annotations.remove(CONTROLLERS).is_some() {
+            let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
+            facts.push(Fact::Controller(user));
+        }
+        facts.extend(annotations.remove(TRACE).flatten().map(Fact::Trace));
+        if facts.is_empty() {
+            return Vec::new();
+        }
+        let write = managers::status_write(request);
+        let is_new = |write: &StatusWrite| self.clock.now().duration_since(write.at).abs() < SKEW;
+        if !self.believes_reviews() && !write.as_ref().is_some_and(is_new) {
+            return Vec::new();
+        }
+        facts.into_iter().map(|fact| Claim { fact, write: write.clone() }).collect()
     }
 
     /// Writes what status updates showed to the objects that did not keep it, for ever.
@@ -143,12 +185,12 @@ impl Cluster {
 
     /// Writes what waits for one object, unless it shows there already. Tells whether nothing is left to do.
     async fn record_one(&self, uid: &str, waiting: &Waiting) -> bool {
-        let Waiting { object, annotations, .. } = waiting;
+        let Waiting { object, annotations, claims, .. } = waiting;
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
         let kind = match kind {
             Ok(kind) => kind,
             Err(UnknownKind::NotServed(_)) => {
-                self.pending.done(uid, Until::Quiet, annotations, waiting.since);
+                self.pending.done(uid, Until::Quiet, &waiting.everything(), waiting.since);
                 return true;
             }
             Err(UnknownKind::Failed(..)) => return false,
@@ -164,7 +206,9 @@ impl Cluster {
             },
         };
         let proves = |stored: &Arc<Summary>| self.pending.prove(uid, waiting, &**stored);
-        if stored.as_ref().is_some_and(|stored| !proves(stored)) {
+        let shows = |stored: &Arc<Summary>| waiting.holding(&**stored, true).claims.len() == claims.len();
+        let is_there = |stored: &Arc<Summary>| (annotations.is_empty() || proves(stored)) && shows(stored);
+        if stored.as_ref().is_some_and(|stored| !is_there(stored)) {
             // The watch may lag behind, or the status never came to be.
             stored = match self.reread(&kind, object, uid).await {
                 Ok(stored) => stored,
@@ -172,20 +216,22 @@ impl Cluster {
             };
         }
         let Some(stored) = stored else {
-            self.pending.done(uid, Until::Quiet, annotations, waiting.since);
+            self.pending.done(uid, Until::Quiet, &waiting.everything(), waiting.since);
             return true;
         };
         let proven = proves(&stored);
-        let holding = waiting.holding(&*stored, proven);
-        let current: Annotations = holding.map(|(key, value)| (key.clone(), value)).collect();
+        let held = waiting.holding(&*stored, proven);
+        let current = &held.annotations;
         let kept = current.iter().all(|(key, value)| stored.annotation(key) == value.as_deref());
-        // A mark speaks of the intent that it was read with.
-        let version = current.contains_key(SETTLED).then_some(stored.resource_version.as_str());
-        if !kept && !self.write(uid, object, stored.suffix, version, &current).await {
+        // It speaks of the object as it was read.
+        let version = Some(stored.resource_version.as_str());
+        if !kept && !self.write(uid, object, stored.suffix, version, current).await {
             return false;
         }
-        let waits = !proven && current.len() < annotations.len() && waiting.since.elapsed() < PROOF;
-        self.pending.done(uid, Until::Quiet, if waits { &current } else { annotations }, waiting.since);
+        let lacks = !proven && !annotations.is_empty() || held.claims.len() < claims.len();
+        let waits = lacks && waiting.since.elapsed() < PROOF;
+        let done = if waits { held } else { waiting.everything() };
+        self.pending.done(uid, Until::Quiet, &done, waiting.since);
         !waits
     }
 
@@ -204,15 +250,14 @@ impl Cluster {
     /// left to write: more may come meanwhile.
     async fn record_scale(&self, uid: &str) {
         while let Some(waiting) = self.pending.get(uid, Until::Scaled) {
-            let Waiting { object, annotations, since, .. } = &*waiting;
+            let Waiting { object, since, .. } = &*waiting;
             let left = left_until(*since + SCALE_PATIENCE);
             let written = match self.scaled_by(uid, &waiting, left).await {
                 // As long as there is time, not on top of what has come meanwhile.
                 Some(seen) => {
                     let version = left.map(|_| seen.resource_version.as_str());
-                    let holding = waiting.holding(&*seen, true);
-                    let holding = holding.map(|(key, value)| (key.clone(), value)).collect();
-                    let written = self.write(uid, object, seen.suffix, version, &holding).await;
+                    let held = waiting.holding(&*seen, true).annotations;
+                    let written = self.write(uid, object, seen.suffix, version, &held).await;
                     if !written && left.is_some() {
                         tokio::time::sleep(AGAIN).await;
                     }
@@ -222,7 +267,7 @@ impl Cluster {
             };
             // By then it was denied by somebody else, or failed, or somebody has left another trace.
             if written || left.is_none() {
-                self.pending.done(uid, Until::Scaled, annotations, *since);
+                self.pending.done(uid, Until::Scaled, &waiting.everything(), *since);
             }
         }
     }
@@ -259,6 +304,8 @@ impl Cluster {
         let written = tokio::time::timeout(WRITE_DEADLINE, writing).await;
         match written {
             Ok(Ok(())) => true,
+            // Next time.
+            Ok(Err(Unwritten { conflicts: true, .. })) => false,
             Ok(Err(Unwritten { reason, .. })) => {
                 tracing::warn!(%object, error = reason, "annotations could not be recorded");
                 false
@@ -281,7 +328,8 @@ impl Cluster {
         annotations: &Annotations,
     ) -> Result<(), Unwritten> {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
-        let kind = kind.map_err(|error| Unwritten { reason: error.to_string(), may_pass: true })?;
+        let kind =
+            kind.map_err(|error| Unwritten { reason: error.to_string(), may_pass: true, conflicts: false })?;
         let stored: Annotations =
             annotations.iter().map(|(name, value)| (suffix.key(name), value.clone())).collect();
         let mut metadata = json!({"uid": uid, "annotations": stored});

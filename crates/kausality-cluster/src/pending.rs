@@ -10,12 +10,13 @@ use std::{
 };
 
 use kausality_api::{
-    annotation::{CONTROLLERS, OBSERVED_GENERATION, PHASE, SETTLED, TRACE},
+    annotation::{CONTROLLERS, SETTLED, TRACE, UPDATERS},
     identity::{Hashes, UserHash},
 };
 use kausality_core::{
     Summary,
     intent::IntentHash,
+    managers::StatusWrite,
     review,
     settle::{self, Seen},
     status::Reading,
@@ -113,10 +114,53 @@ impl Proof {
     }
 }
 
+/// How many claims wait for one object at most. The oldest go first.
+const MAX_CLAIMS: usize = 16;
+
+/// What a status update is said to tell of who sent it. The status itself does not show who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub fact: Fact,
+    /// What shows that there was such a write. If nothing does, the status must do.
+    pub write: Option<StatusWrite>,
+}
+
+/// A fact about who wrote a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    /// It is one of the object's controllers.
+    Controller(UserHash),
+    /// It is an origin, with this trace.
+    Trace(String),
+}
+
+impl Claim {
+    /// Whether an object shows it, which has been seen to have the status, or not.
+    fn shows_in(&self, seen: &impl Seen, proven: bool) -> bool {
+        let Some(write) = &self.write else { return proven };
+        seen.status_writes().iter().any(|seen| seen.manager == write.manager && seen.at >= write.at)
+    }
+
+    fn is_of_manager(&self, other: &Self) -> bool {
+        let manager = |claim: &Self| claim.write.as_ref().map(|write| write.manager.clone());
+        manager(self) == manager(other)
+    }
+}
+
+/// What of all that waits holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub annotations: Annotations,
+    /// The claims that are among them.
+    pub claims: Vec<Claim>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub object: ObjectId,
     pub annotations: Annotations,
+    /// Who is said to have written the status.
+    pub claims: Vec<Claim>,
     /// The generation at which the annotations were decided on.
     pub generation: Option<i64>,
     /// What shows that it has come to be; nothing does, if none.
@@ -134,28 +178,52 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The annotations that hold for an object as it is seen, with what must be proven or without. A change of intent
-    /// takes the mark off, also one back to the intent that it speaks of; but not from an object that has arrived since.
-    pub(crate) fn holding<S: Seen>(
-        &self,
-        seen: &S,
-        proven: bool,
-    ) -> impl Iterator<Item = (&String, Option<String>)> {
+    /// The annotations that hold for an object as it is seen, which has been seen to show what must be, or not. A change of
+    /// intent takes the mark off, also one back to the intent that it speaks of; but not from an object that has arrived since.
+    pub(crate) fn holding(&self, seen: &impl Seen, proven: bool) -> Held {
         let generation = seen.generation();
         let scaled = matches!(self.proof, Some(Proof::Scale { .. }));
         let arrived = scaled && proven && settle::is_steady(seen);
-        let holds = move |key: &str| match (&self.proof, key) {
-            (Some(Proof::Scale { .. }), SETTLED) => proven && !arrived,
-            (Some(Proof::Scale { .. }), _) | (_, OBSERVED_GENERATION | PHASE) => proven,
-            (_, SETTLED) => proven && generation == self.generation,
+        let holds = |key: &str| match key {
+            SETTLED if scaled => !arrived,
+            SETTLED => generation == self.generation,
             _ => true,
         };
-        let carried = move |key: &str, value: &String| match scaled {
+        let carried = |key: &str, value: &String| match scaled {
             true => settle::carried(seen, key, value),
             false => value.clone(),
         };
-        let holding = self.annotations.iter().filter(move |(key, _)| holds(key));
-        holding.map(move |(key, value)| (key, value.as_ref().map(|value| carried(key, value))))
+        let annotations = self.annotations.iter().filter(|(key, _)| proven && holds(key));
+        let annotations =
+            annotations.map(|(key, value)| (key.clone(), value.as_ref().map(|value| carried(key, value))));
+        let mut annotations: Annotations = annotations.collect();
+        let shown = self.claims.iter().filter(|claim| claim.shows_in(seen, proven));
+        let claims: Vec<Claim> = shown.cloned().collect();
+        let stored = |key| seen.annotation(key).map(Hashes::decode).unwrap_or_default();
+        let mut controllers = stored(CONTROLLERS);
+        for claim in &claims {
+            match &claim.fact {
+                Fact::Trace(trace) => {
+                    annotations.insert(TRACE.to_owned(), Some(trace.clone()));
+                }
+                Fact::Controller(user) if controllers.contains(*user) => {}
+                Fact::Controller(user) => {
+                    controllers.note(*user, &stored(UPDATERS));
+                    annotations.insert(CONTROLLERS.to_owned(), Some(controllers.encode()));
+                }
+            }
+        }
+        Held { annotations, claims }
+    }
+
+    /// Whether an object shows what must be proven, now or earlier.
+    fn is_shown_by(&self, seen: &impl Seen) -> bool {
+        self.proven || self.proof.as_ref().is_some_and(|proof| proof.shows_in(seen))
+    }
+
+    /// All of it, whether it holds or not.
+    pub(crate) fn everything(&self) -> Held {
+        Held { annotations: self.annotations.clone(), claims: self.claims.clone() }
     }
 }
 
@@ -181,6 +249,7 @@ impl Pending {
             Arc::new(Waiting {
                 object: object.clone(),
                 annotations: Annotations::new(),
+                claims: Vec::new(),
                 generation,
                 proof: proof.clone(),
                 proven: false,
@@ -203,9 +272,8 @@ impl Pending {
                 proof.follow(earlier.as_ref());
             }
         }
-        for (key, value) in annotations.iter().filter(|(key, _)| !late || *key == CONTROLLERS) {
+        for (key, value) in annotations.iter().filter(|_| !late) {
             let value = match (key.as_str(), value, entry.annotations.get(key)) {
-                (CONTROLLERS, Some(value), Some(Some(waiting))) => Some(together(waiting, value)),
                 // Somebody else has asked for another scale a moment before.
                 (SETTLED, Some(_), Some(None)) if until == Until::Scaled => None,
                 _ => value.clone(),
@@ -215,6 +283,25 @@ impl Pending {
         entry.generation = entry.generation.max(generation);
         entry.since = Instant::now();
         first
+    }
+
+    /// Notes what a status update tells of its sender, beside what was noted of its object.
+    pub(crate) fn claim(&self, uid: &str, claim: Claim) {
+        let mut lists = self.lock();
+        let Some(entry) = lists.quiet(uid) else { return };
+        let same = |known: &&mut Claim| known.fact == claim.fact && known.is_of_manager(&claim);
+        if let Some(known) = entry.claims.iter_mut().find(same) {
+            // What shows a later write shows that there was an earlier one.
+            let at = |claim: &Claim| claim.write.as_ref().map(|write| write.at);
+            if at(&claim) < at(known) {
+                known.write = claim.write;
+            }
+            return;
+        }
+        if entry.claims.len() >= MAX_CLAIMS {
+            entry.claims.remove(0);
+        }
+        entry.claims.push(claim);
     }
 
     /// What waits for an object.
@@ -237,8 +324,8 @@ impl Pending {
         let mut dressed = Summary::clone(&summary);
         for waiting in &waiting {
             let proven = self.prove(&summary.uid, waiting, &*summary);
-            for (key, value) in waiting.holding(&*summary, proven) {
-                dressed.annotate(key, value.as_deref());
+            for (key, value) in waiting.holding(&*summary, proven).annotations {
+                dressed.annotate(&key, value.as_deref());
             }
         }
         Arc::new(dressed)
@@ -247,9 +334,8 @@ impl Pending {
     /// Whether an object has been seen to show what waits for it: now, or earlier. What a `scale` did is over when
     /// somebody else has left a trace.
     pub(crate) fn prove(&self, uid: &str, waiting: &Waiting, stored: &impl Seen) -> bool {
-        let shows = waiting.proof.as_ref().is_some_and(|proof| proof.shows_in(stored));
-        if matches!(waiting.proof, Some(Proof::Scale { .. })) || !shows {
-            return shows || waiting.proven;
+        if matches!(waiting.proof, Some(Proof::Scale { .. })) || !waiting.is_shown_by(stored) {
+            return waiting.is_shown_by(stored);
         }
         if !waiting.proven
             && let Some(entry) = self.lock().quiet(uid)
@@ -259,21 +345,25 @@ impl Pending {
         true
     }
 
-    /// Gives a review's copy of an object the annotations that wait for it.
-    pub(crate) fn dress(&self, object: &mut review::Object<'_>) {
+    /// Gives a review's copy of an object the annotations that wait for it. Unless reviews are `believed`, it proves nothing to
+    /// others.
+    pub(crate) fn dress(&self, object: &mut review::Object<'_>, believed: bool) {
         let waiting = self.all(&object.metadata.uid);
         if waiting.is_empty() {
             return;
         }
         self.stir(&object.metadata.uid);
-        let proven = |waiting: &Arc<Waiting>| self.prove(&object.metadata.uid, waiting, object);
-        let proven: Vec<bool> = waiting.iter().map(proven).collect();
-        let holding =
-            waiting.iter().zip(proven).flat_map(|(waiting, proven)| waiting.holding(object, proven));
-        for (key, value) in holding.collect::<Vec<_>>() {
+        let holding = waiting.iter().map(|waiting| {
+            let proven = match believed {
+                true => self.prove(&object.metadata.uid, waiting, object),
+                false => waiting.is_shown_by(object),
+            };
+            waiting.holding(object, proven).annotations
+        });
+        for (key, value) in holding.collect::<Vec<_>>().into_iter().flatten() {
             match value {
-                Some(value) => object.metadata.annotations.set(key.clone(), value),
-                None => object.metadata.annotations.remove(key),
+                Some(value) => object.metadata.annotations.set(key, value),
+                None => object.metadata.annotations.remove(&key),
             }
         }
     }
@@ -312,16 +402,18 @@ impl Pending {
     }
 
     /// Lets go of what has been written, unless more has come since then.
-    pub(crate) fn done(&self, uid: &str, until: Until, written: &Annotations, since: Instant) {
+    pub(crate) fn done(&self, uid: &str, until: Until, written: &Held, since: Instant) {
         let mut lists = self.lock();
         let waiting = lists.all_mut(until);
         if let Some(entry) = waiting.get_mut(uid).filter(|entry| entry.since == since).map(Arc::make_mut) {
-            let before = entry.annotations.len();
-            entry.annotations.retain(|key, value| written.get(key) != Some(value));
-            if entry.annotations.len() < before {
+            let before = entry.annotations.len() + entry.claims.len();
+            entry.annotations.retain(|key, value| written.annotations.get(key) != Some(value));
+            entry.claims.retain(|claim| !written.claims.contains(claim));
+            let left = entry.annotations.len() + entry.claims.len();
+            if left < before {
                 (entry.first, entry.failures, entry.rest_until) = (Instant::now(), 0, None);
             }
-            if entry.annotations.is_empty() {
+            if left == 0 {
                 waiting.remove(uid);
             }
         }
@@ -330,14 +422,6 @@ impl Pending {
     fn lock(&self) -> MutexGuard<'_, ByUid> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Both lists of users as one. The later was made from the stored object, and so does not know the earlier.
-fn together(earlier: &str, later: &str) -> String {
-    let mut users = Hashes::decode(earlier);
-    let later = later.split(',').filter_map(UserHash::parse);
-    later.for_each(|user| users.note(user, &Hashes::default()));
-    users.encode()
 }
 
 #[cfg(test)]

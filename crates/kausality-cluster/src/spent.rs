@@ -1,8 +1,7 @@
-//! Approvals that were used up a moment ago.
+//! Approvals that were used up a moment ago, for the same request.
 //!
-//! The API server may review one write several times. Where it meets a conflict in storage, the object is read again
-//! and the same write reviewed once more; where another webhook has changed the object after us, we are asked again.
-//! The approval is gone by then, but the change has not happened.
+//! Where another webhook has changed the object after us, the API server asks again. The approval is gone by then, but the
+//! change has not happened, and may be another than the parent has a record of (`core::used`).
 
 use std::{
     collections::VecDeque,
@@ -11,41 +10,14 @@ use std::{
 };
 
 use kausality_api::{annotation::TRACE, approval::Approval, trace::Trace};
-use kausality_core::{intent::IntentHash, review::Request};
-use kube::{ResourceExt as _, api::ListParams, core::DynamicObject};
-use tokio::time::{Instant, timeout_at};
-
-use crate::cluster::{Cluster, api};
+use kausality_core::{managers, review::Request};
+use tokio::time::Instant;
 
 /// How long the API server may take to come back.
 const MEMORY: Duration = Duration::from_secs(10);
 
 /// How many are remembered.
 const MAX_SPENT: usize = 1024;
-
-/// A change of one object from one intent to another. Once it has happened it cannot happen again from there: whoever
-/// changes the object back makes another trace, and another generation. The creation of an object is none: it can.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
-    uid: String,
-    generation: Option<i64>,
-    trace: Option<String>,
-    from: IntentHash,
-    to: Option<IntentHash>,
-}
-
-impl Change {
-    fn of(request: &Request<'_>) -> Option<Self> {
-        let old = request.old_object.as_ref().filter(|_| request.sub_resource.is_empty())?;
-        Some(Self {
-            uid: old.metadata.uid.to_string(),
-            generation: old.metadata.generation,
-            trace: old.metadata.annotations.get(TRACE).map(ToOwned::to_owned),
-            from: old.intent.hash(),
-            to: request.object.as_ref().map(|new| new.intent.hash()),
-        })
-    }
-}
 
 /// What a write starts from: the kind, the name, and the stored version, if there is one.
 fn start(request: &Request<'_>) -> [String; 5] {
@@ -62,7 +34,13 @@ fn start(request: &Request<'_>) -> [String; 5] {
 
 /// The request that last wrote the trace which an object brings along.
 fn traced(request: &Request<'_>) -> Option<String> {
-    let trace = Trace::decode(request.object.as_ref()?.metadata.annotations.get(TRACE)?).ok()?;
+    let sent = request.object.as_ref()?;
+    // Whoever creates an object with the trace of another that is stored by then has copied it. Elsewhere, storage takes one
+    // write from each version.
+    if request.old_object.is_none() && managers::is_sent(&sent.metadata, &sent.suffix().key(TRACE)) {
+        return None;
+    }
+    let trace = Trace::decode(sent.metadata.annotations.get(TRACE)?).ok()?;
     trace.hops().last()?.request_uid.clone()
 }
 
@@ -71,16 +49,10 @@ fn traced(request: &Request<'_>) -> Option<String> {
 struct Use {
     at: Instant,
     approval: Approval,
-    /// The request whose answer it went into, until it has come back from another webhook. Only the API server knows
-    /// its uid before the object is stored; afterwards storage refuses what starts from the same version.
-    request: Option<String>,
+    /// The request whose answer it went into. Only the API server knows its uid before the object is stored.
+    request: String,
     /// Where that request started from.
     start: [String; 5],
-    change: Option<Change>,
-    /// The labels of what was sent, as a selector.
-    labels: String,
-    /// The version from which the change was last tried. Storage lets one write pass from each, so one review will do.
-    resource_version: String,
 }
 
 /// Approvals that were used up a moment ago.
@@ -92,7 +64,6 @@ pub(crate) struct Spent {
 impl Spent {
     /// Notes that an approval was used up for a request.
     pub(crate) fn note(&self, request: &Request<'_>, approval: &Approval) {
-        let start = start(request);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() >= MAX_SPENT {
             recent.pop_front();
@@ -100,87 +71,22 @@ impl Spent {
         recent.push_back(Use {
             at: Instant::now(),
             approval: approval.clone(),
-            request: Some(request.uid.to_string()),
-            resource_version: start[4].clone(),
-            start,
-            labels: labels(request),
-            change: Change::of(request),
+            request: request.uid.to_string(),
+            start: start(request),
         });
     }
 
-    /// The approval that was used up for this very change a moment ago, if this is the first time that it comes back
-    /// from another webhook, or from another version of the object.
-    pub(crate) fn again(&self, request: &Request<'_>) -> Option<Again> {
+    /// The approval that was used up for this very request a moment ago, if this is the first time that it comes back from
+    /// another webhook.
+    pub(crate) fn again(&self, request: &Request<'_>) -> Option<Approval> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|used| used.at.elapsed() < MEMORY);
         if recent.is_empty() || request.is_dry_run() {
             return None;
         }
-        let start = start(request);
-        if let Some(traced) = traced(request) {
-            let came_back = |used: &&mut Use| used.request.as_ref() == Some(&traced) && used.start == start;
-            if let Some(used) = recent.iter_mut().find(came_back) {
-                used.request = None;
-                let answered = Answered { request: traced, labels: used.labels.clone() };
-                return Some(Again { approval: used.approval.clone(), answered: Some(answered) });
-            }
-        }
-        let change = Change::of(request)?;
-        let [.., version] = start;
-        let used = recent
-            .iter_mut()
-            .find(|used| used.change.as_ref() == Some(&change) && used.resource_version != version)?;
-        used.resource_version = version;
-        Some(Again { approval: used.approval.clone(), answered: None })
-    }
-}
-
-/// An approval whose change comes again.
-#[derive(Debug)]
-pub(crate) struct Again {
-    pub approval: Approval,
-    /// What the change says it was answered for, as its trace tells.
-    pub answered: Option<Answered>,
-}
-
-/// A request that was answered. Anybody could have copied its uid from an object which is stored by now.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    request: String,
-    labels: String,
-}
-
-fn labels(request: &Request<'_>) -> String {
-    let labels = request.object.as_ref().map(|object| object.metadata.labels()).unwrap_or_default();
-    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    labels.join(",")
-}
-
-impl Cluster {
-    /// Whether a creation merely copies the trace of an object that is stored already. Where the API server makes up the name,
-    /// nothing else keeps the same creation from passing twice; what cannot be found out does not pass.
-    pub(crate) async fn is_copy(&self, request: &Request<'_>, answered: &Answered, until: Instant) -> bool {
-        let Some(sent) = request.object.as_ref().filter(|sent| sent.metadata.name.is_empty()) else {
-            return false;
-        };
-        let Ok(kind) = self.kinds.of_resource(&request.resource.group, &request.resource.resource).await
-        else {
-            return true;
-        };
-        let alike = ListParams::default().labels(&answered.labels);
-        let list = api(&self.client, &kind, &request.namespace);
-        let stored = timeout_at(until, list.list(&alike)).await;
-        let key = sent.suffix().key(TRACE);
-        let is_answered = |object: &DynamicObject| {
-            let trace = object.annotations().get(&key).and_then(|text| Trace::decode(text).ok());
-            trace.is_some_and(|trace| {
-                trace.hops().last().is_some_and(|hop| hop.request_uid.as_deref() == Some(&*answered.request))
-            })
-        };
-        match stored {
-            Ok(Ok(stored)) => stored.items.iter().any(is_answered),
-            _ => true,
-        }
+        let (traced, start) = (traced(request)?, start(request));
+        let came_back = recent.iter().position(|used| used.request == traced && used.start == start)?;
+        recent.remove(came_back).map(|used| used.approval)
     }
 }
 
@@ -205,27 +111,21 @@ mod tests {
         serde_json::to_vec(&review).unwrap()
     }
 
-    fn update(uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
-        traced_update("t", uid, version, from, to)
-    }
-
-    fn traced_update(trace: &str, uid: &str, version: u8, from: u8, to: u8) -> Vec<u8> {
-        let object = |size: u8| {
-            json!({"metadata": {"uid": uid, "resourceVersion": version.to_string(), "annotations": {Suffix::of("", "", "", "").key(TRACE): trace}},
-                "spec": {"size": size}})
-        };
-        review("r", "UPDATE", Some(object(from)), object(to))
-    }
-
-    /// The creation of an object that a request has been answered for.
-    fn creation(uid: &str, name: &str, answered: Option<&str>) -> Vec<u8> {
+    /// The creation of an object that a request has been answered for. Whoever copies an annotation owns it.
+    fn creation(uid: &str, name: &str, answered: Option<&str>, copied: bool) -> Vec<u8> {
         let mut object = json!({"metadata": {"generateName": name}, "spec": {"size": 1}});
+        let key = Suffix::of_object(&object).key(TRACE);
+        let mut fields = json!({"f:spec": {"f:size": {}}});
         if let Some(answered) = answered {
             let trace = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "user": "c",
                 "timestamp": "2026-01-01T00:00:00Z", "requestUID": answered}]);
-            object["metadata"]["annotations"] =
-                json!({Suffix::of_object(&object).key(TRACE): trace.to_string()});
+            object["metadata"]["annotations"] = json!({&key: trace.to_string()});
         }
+        if copied {
+            fields["f:metadata"] = json!({"f:annotations": {format!("f:{key}"): {}}});
+        }
+        object["metadata"]["managedFields"] =
+            json!([{"manager": "c", "operation": "Update", "fieldsV1": fields}]);
         review(uid, "CREATE", None, object)
     }
 
@@ -238,28 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn the_same_change_may_come_again_once_from_each_version() {
-        let spent = Spent::default();
-        note(&spent, &update("u", 7, 1, 2));
-        assert!(!comes_again(&spent, &update("u", 7, 1, 2)), "somebody else's, from the same version");
-        assert!(comes_again(&spent, &update("u", 8, 1, 2)), "the same, after a conflict");
-        assert!(!comes_again(&spent, &update("u", 8, 1, 2)));
-        // Somebody has changed it back: that is another trace.
-        assert!(!comes_again(&spent, &traced_update("o", "u", 9, 1, 2)));
-        // Once it has happened it starts from elsewhere; and others are others.
-        assert!(!comes_again(&spent, &update("u", 9, 2, 2)));
-        assert!(!comes_again(&spent, &update("u", 9, 1, 3)));
-        assert!(!comes_again(&spent, &update("v", 9, 1, 2)));
-    }
-
-    #[test]
     fn a_creation_may_come_back_once_from_another_webhook() {
         let spent = Spent::default();
-        note(&spent, &creation("1", "a-", None));
-        assert!(!comes_again(&spent, &creation("2", "a-", None)), "another creation");
-        assert!(!comes_again(&spent, &creation("3", "a-", Some("2"))), "another answer");
-        assert!(!comes_again(&spent, &creation("3", "b-", Some("1"))), "another object");
-        assert!(comes_again(&spent, &creation("3", "a-", Some("1"))));
-        assert!(!comes_again(&spent, &creation("4", "a-", Some("1"))), "once");
+        let fresh = |uid: &str, name: &str, answered| creation(uid, name, answered, false);
+        note(&spent, &fresh("1", "a-", None));
+        assert!(!comes_again(&spent, &fresh("2", "a-", None)), "another creation");
+        assert!(!comes_again(&spent, &fresh("3", "a-", Some("2"))), "another answer");
+        assert!(!comes_again(&spent, &fresh("3", "b-", Some("1"))), "another object");
+        assert!(!comes_again(&spent, &creation("3", "a-", Some("1"), true)), "a copy of one that is stored");
+        assert!(comes_again(&spent, &fresh("3", "a-", Some("1"))));
+        assert!(!comes_again(&spent, &fresh("4", "a-", Some("1"))), "once");
     }
 }

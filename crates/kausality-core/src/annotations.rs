@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kausality_api::{
     annotation::{
         self, APPROVALS, CONTROLLERS, EXCEPTED, FREEZE, OBSERVED_GENERATION, Owner, PHASE, REJECTIONS,
-        SETTLED, TRACE, UPDATERS, owner,
+        SETTLED, TRACE, UPDATERS, USED, owner,
     },
     approval::{Approval, Entries, Entry, Rejection},
     identity::{Hashes, UserHash},
@@ -131,8 +131,10 @@ pub(crate) fn record_own_change(wanted: &mut Wanted, stored: &Object<'_>, sent: 
     wanted.extend(carried.map(|text| (SETTLED.to_owned(), text)));
 }
 
-/// Lets go of approvals and rejections that a change of intent makes stale.
+/// Lets go of approvals and rejections that a change of intent makes stale, and of those used up: what was to follow needs
+/// none any more.
 pub(crate) fn prune(wanted: &mut Wanted, generation: Option<i64>) {
+    wanted.remove(USED);
     let Some(generation) = generation else { return };
     rewrite::<Approval>(wanted, APPROVALS, |entries| {
         entries.any_stale(generation).then(|| entries.pruned(generation))

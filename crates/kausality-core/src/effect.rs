@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use kausality_api::{
-    annotation::{APPROVALS, CONTROLLERS, EXCEPTED, REJECTIONS, SETTLED, UPDATERS},
-    approval::{Approval, Entries},
+    annotation::{APPROVALS, CONTROLLERS, EXCEPTED, REJECTIONS, SETTLED, UPDATERS, USED},
+    approval::{Approval, ApprovalMode, Entries},
     identity::{Hashes, UserHash},
 };
 
@@ -15,15 +16,20 @@ use crate::{
     entries,
     exceptions::{self, Exceptions, Ruled},
     gate::Used,
+    review::Request,
     settle::Mark,
     summary::{ObjectId, Summary},
+    used,
 };
 
+/// Who spends an approval, and when.
+pub(crate) type Spender<'a> = (&'a Request<'a>, Timestamp);
+
 /// Takes a used approval off the parent.
-pub(crate) fn consume(parent: &Summary, used: &Used) -> Effect {
+pub(crate) fn consume(parent: &Summary, used: &Used, spender: Spender<'_>) -> Effect {
     let left =
         parent.annotation(APPROVALS).map(Entries::<Approval>::decode).and_then(|it| it.without(used.place));
-    spend(parent, used.approval.clone(), APPROVALS, left)
+    spend(parent, used.approval.clone(), APPROVALS, left, spender)
 }
 
 /// Records on the parent that a rule has let this child pass, unless it always does.
@@ -32,6 +38,7 @@ pub(crate) fn record_use(
     child: &ObjectId,
     ruled: &Ruled,
     all: &Exceptions,
+    spender: Spender<'_>,
 ) -> Option<Effect> {
     let record = exceptions::used(ruled, all, child, parent)?;
     let approval = Approval {
@@ -42,13 +49,19 @@ pub(crate) fn record_use(
         generation: parent.generation,
         ..ruled.approval()
     };
-    Some(spend(parent, approval, EXCEPTED, Some(record)))
+    Some(spend(parent, approval, EXCEPTED, Some(record), spender))
 }
 
 /// Writes what is left of an approval to the parent. Where that write itself bumps the generation, the entries that are
 /// left go along.
-fn spend(parent: &Summary, approval: Approval, key: &str, left: Option<String>) -> Effect {
-    const BOUND: [&str; 3] = [APPROVALS, REJECTIONS, EXCEPTED];
+fn spend(
+    parent: &Summary,
+    approval: Approval,
+    key: &str,
+    left: Option<String>,
+    (request, now): Spender<'_>,
+) -> Effect {
+    const BOUND: [&str; 4] = [APPROVALS, REJECTIONS, EXCEPTED, USED];
     let mut wanted: Wanted = (parent.annotations())
         .filter(|(key, _)| BOUND.contains(key))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -57,6 +70,9 @@ fn spend(parent: &Summary, approval: Approval, key: &str, left: Option<String>) 
         Some(left) => wanted.insert(key.to_owned(), left),
         None => wanted.remove(key),
     };
+    wanted.remove(USED);
+    let once = Some(&approval).filter(|approval| approval.mode == ApprovalMode::Once);
+    wanted.extend(used::record(parent, once, request, now).map(|used| (USED.to_owned(), used)));
     if let (true, Some(generation)) =
         (child::annotations_bump_generation(parent.id.group(), &parent.id.kind), parent.generation)
     {

@@ -23,6 +23,7 @@ use crate::{
     explain::{Explanation, Rule},
     facts::Exception,
     summary::Summary,
+    used,
 };
 
 /// Faults of one annotation that are told.
@@ -264,6 +265,10 @@ impl Passage<'_> {
 
     fn approval(&self, explanation: &mut Explanation) -> Outcome {
         let mut outcome = Outcome::of(Resolution::Passed);
+        if let Some(approval) = used::given_back(self.parent, self.asked.request, self.now) {
+            outcome.resolution = used_up(Exception::Used(Box::new(approval)), explanation);
+            return outcome;
+        }
         let Some(entries) = self.parent.annotation(APPROVALS).map(Entries::<Approval>::decode) else {
             explanation.saw(Rule::Approval, "none on the parent");
             return outcome;
@@ -346,10 +351,8 @@ impl Passage<'_> {
     }
 
     fn exception(&self, explanation: &mut Explanation) -> Option<Resolution> {
-        if let Some(Exception::Used(_)) = self.exception {
-            explanation.saw(Rule::Approval, "one was used up for this very change a moment ago");
-            explanation.decided_by(Rule::Approval);
-            return self.exception.cloned().map(Resolution::Excepted);
+        if let Some(used @ Exception::Used(_)) = self.exception {
+            return Some(used_up(used.clone(), explanation));
         }
         match self.exception {
             Some(Exception::Upgrade(name)) => {
@@ -360,6 +363,12 @@ impl Passage<'_> {
         }
         self.exception.cloned().map(Resolution::Excepted)
     }
+}
+
+fn used_up(exception: Exception, explanation: &mut Explanation) -> Resolution {
+    explanation.saw(Rule::Approval, "one was used up for this very change a moment ago");
+    explanation.decided_by(Rule::Approval);
+    Resolution::Excepted(exception)
 }
 
 /// Who froze an object, why and since when, and what is wrong with the annotation; nothing, if it is not frozen.

@@ -74,6 +74,7 @@ pub mod standing;
 pub mod status;
 pub mod summary;
 mod trace;
+mod used;
 mod writers;
 pub mod written;
 

@@ -132,6 +132,14 @@ pub(crate) fn copied<'a>(metadata: &Metadata<'a>, controllers: &BTreeSet<String>
     owned.into_iter().filter(|(_, copied)| *copied).map(|(key, _)| key).collect()
 }
 
+/// Whether an annotation was sent by the client: API servers ascribe fields before admission, so that nobody owns what a webhook
+/// adds. Without managed fields nothing can be told, and it counts as sent.
+#[must_use]
+pub fn is_sent(metadata: &Metadata<'_>, annotation: &str) -> bool {
+    let key = format!("\"f:{annotation}\"");
+    entries(metadata).is_empty() || !owners(metadata, |fields| fields.contains(&key)).is_empty()
+}
+
 /// Whether a request is sent by the controllers of its object or of the object's parent, as field managers tell: people's
 /// annotations that it brings are copies.
 pub(crate) fn copies(request: &Request<'_>) -> bool {
@@ -152,11 +160,38 @@ fn owners(metadata: &Metadata<'_>, owns: impl Fn(&str) -> bool) -> Vec<String> {
     owning.filter(|manager| known.insert(manager.clone())).collect()
 }
 
+/// That a manager wrote the status of an object, and when it last did so, to the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// The manager.
+    pub manager: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Who wrote the status of an object, as far as its managed fields tell.
+#[must_use]
+pub fn status_writes(metadata: &Metadata<'_>) -> Vec<StatusWrite> {
+    let of_status = entries(metadata).into_iter().filter(|entry| entry.subresource == "status");
+    of_status
+        .filter_map(|entry| {
+            Some(StatusWrite { manager: entry.manager.to_string(), at: entry.time.parse().ok()? })
+        })
+        .collect()
+}
+
 /// When the status of an object was last written, as far as its managed fields tell.
 #[must_use]
 pub(crate) fn last_status_write(metadata: &Metadata<'_>) -> Option<Timestamp> {
-    let of_status = |entry: &&Entry<'_>| entry.subresource == "status";
-    entries(metadata).iter().filter(of_status).filter_map(|entry| entry.time.parse().ok()).max()
+    status_writes(metadata).into_iter().map(|write| write.at).max()
+}
+
+/// The write of a status that a request is, as its object will show it.
+#[must_use]
+pub fn status_write(request: &Request<'_>) -> Option<StatusWrite> {
+    let manager = of_request(request)?;
+    let writes = status_writes(&request.object.as_ref()?.metadata).into_iter();
+    writes.filter(|write| write.manager == manager).max_by_key(|write| write.at)
 }
 
 /// When an object was last written, as far as its managed fields tell.

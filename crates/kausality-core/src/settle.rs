@@ -1,12 +1,13 @@
 //! Settled: whether a parent has reached steady state at its present intent, now or earlier.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use kausality_api::{annotation, policy::Settle};
 
 use crate::{
     intent::IntentHash,
+    managers::{self, StatusWrite},
     review::Object,
     status::{Reading, Standing},
     summary::Summary,
@@ -22,6 +23,9 @@ pub trait Seen {
     fn reading(&self) -> &Reading;
     /// One of Kausality's annotations.
     fn annotation(&self, key: &str) -> Option<&str>;
+
+    /// Who wrote its status, and when, as far as managed fields tell.
+    fn status_writes(&self) -> Cow<'_, [StatusWrite]>;
 
     /// The generation that its controller has acted on: as its status says, else as was recorded.
     fn observed_generation(&self) -> Option<i64> {
@@ -46,6 +50,10 @@ impl Seen for Summary {
     fn annotation(&self, key: &str) -> Option<&str> {
         self.annotation(key)
     }
+
+    fn status_writes(&self) -> Cow<'_, [StatusWrite]> {
+        Cow::Borrowed(&self.status_writes)
+    }
 }
 
 impl Seen for Object<'_> {
@@ -63,6 +71,10 @@ impl Seen for Object<'_> {
 
     fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.annotations.get(key)
+    }
+
+    fn status_writes(&self) -> Cow<'_, [StatusWrite]> {
+        Cow::Owned(managers::status_writes(&self.metadata))
     }
 }
 
@@ -233,7 +245,7 @@ pub fn of(parent: &Summary, settling: Settling, calm: Calm) -> Settled {
             // Where it was seen steady before an input changed, quiet is counted from that change: some controllers write
             // their status at each look, also while nothing is asked for.
             Ok(None) => {
-                let written = parent.status_written.filter(|_| mark.is_none());
+                let written = parent.status_written().filter(|_| mark.is_none());
                 (Settled::Steady, written.map(end_of_second))
             }
             Ok(Some(busy)) => return Settled::No(busy),

@@ -17,7 +17,8 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     intent::IntentHash,
-    managers, relation,
+    managers::{self, StatusWrite},
+    relation,
     review::{Object, OwnerReference},
     status::Reading,
     writers,
@@ -124,8 +125,8 @@ pub struct Summary {
     pub status: Reading,
     /// The field managers that report on it in its status, as controllers do.
     pub status_managers: Vec<String>,
-    /// When its status was last written, to the second, as far as managed fields tell.
-    pub status_written: Option<Timestamp>,
+    /// Who wrote its status, and when, as far as managed fields tell.
+    pub status_writes: Vec<StatusWrite>,
     /// When it was created.
     pub created: Option<Timestamp>,
     /// The suffix of its own facts.
@@ -199,7 +200,7 @@ impl Summary {
             made_for: relation::made_for(object),
             whole: None,
             annotations,
-            status_written: managers::last_status_write(metadata),
+            status_writes: managers::status_writes(metadata),
             created: metadata.creation_timestamp.as_ref().and_then(|time| time.parse().ok()),
             suffix: object.suffix(),
             status_managers,
@@ -212,8 +213,14 @@ impl Summary {
     /// of a status raises the generation, and none is recorded as an observation of it.
     #[must_use]
     pub fn shows_progress(&self) -> bool {
-        let has_plain_status = self.status_written.is_none() && !self.status_managers.is_empty();
+        let has_plain_status = self.status_writes.is_empty() && !self.status_managers.is_empty();
         self.status.has_evidence() && !has_plain_status
+    }
+
+    /// When its status was last written, to the second, as far as managed fields tell.
+    #[must_use]
+    pub fn status_written(&self) -> Option<Timestamp> {
+        self.status_writes.iter().map(|write| write.at).max()
     }
 
     /// When its intent was last changed, to the second: as its trace tells, else when it was created.

@@ -181,8 +181,7 @@ impl Cluster {
         freshness: Freshness,
         whole: bool,
     ) -> Result<Option<Arc<Summary>>, String> {
-        let index = self.watch(kind);
-        if freshness == Freshness::Cached {
+        if let (Freshness::Cached, Some(index)) = (freshness, self.watched(kind)) {
             let begun = Instant::now();
             let mut changes = index.changes();
             loop {
@@ -208,6 +207,10 @@ impl Cluster {
         }
         let live = self.read(kind, namespace, name, whole).await?;
         let live = live.filter(|summary| uid.is_empty() || summary.uid == uid);
+        if live.is_some() {
+            // Anybody can name a kind.
+            self.watch(kind);
+        }
         Ok(live.map(|summary| self.pending.over(summary)))
     }
 
@@ -248,7 +251,7 @@ impl Cluster {
     }
 
     /// Reads an object where `api` says: on any connection, and, where that has died without a word, on a fresh one.
-    async fn get(
+    pub(super) async fn get(
         &self,
         api: impl Fn(&Client) -> Api<DynamicObject>,
         name: &str,
@@ -273,7 +276,7 @@ impl Cluster {
 }
 
 /// Why something was not read.
-enum Unread {
+pub(super) enum Unread {
     /// It is not allowed.
     Forbidden,
     /// For this reason.

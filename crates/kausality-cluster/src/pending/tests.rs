@@ -1,4 +1,4 @@
-use kausality_api::annotation::{Suffix, TRACE};
+use kausality_api::annotation::{OBSERVED_GENERATION, PHASE, Suffix, TRACE};
 use kausality_core::{review::Object, settle::Mark};
 
 use super::*;
@@ -50,7 +50,7 @@ fn check_seen(pending: &Pending, generation: i64, settled: Option<&str>, trace: 
     let mut object = Object::parse(&text).unwrap();
     let summary = pending.over(Arc::new(Summary::of(&object)));
     assert_eq!((summary.annotation(SETTLED), summary.annotation(TRACE)), (settled, trace), "over");
-    pending.dress(&mut object);
+    pending.dress(&mut object, true);
     let seen = &object.metadata.annotations;
     assert_eq!((seen.get(SETTLED), seen.get(TRACE)), (settled, trace), "dress");
 }
@@ -83,17 +83,90 @@ fn only_the_first_note_of_a_sort_is_the_first() {
 }
 
 #[test]
-fn a_later_value_replaces_an_earlier_one_and_all_controllers_stay() {
+fn a_later_value_replaces_an_earlier_one() {
     let pending = Pending::default();
     note(&pending, 1, TRACE, Some("a"));
-    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
     note(&pending, 1, TRACE, Some("b"));
-    note(&pending, 1, CONTROLLERS, Some("bbbbb"));
-    check_waiting(&pending, [(CONTROLLERS, Some("aaaaa,bbbbb")), (TRACE, Some("b"))]);
-    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
-    check_waiting(&pending, [(CONTROLLERS, Some("bbbbb,aaaaa")), (TRACE, Some("b"))]);
+    check_waiting(&pending, [(TRACE, Some("b"))]);
     note(&pending, 1, TRACE, None);
-    check_waiting(&pending, [(CONTROLLERS, Some("bbbbb,aaaaa")), (TRACE, None)]);
+    check_waiting(&pending, [(TRACE, None)]);
+}
+
+/// That a manager wrote the status of an object, at this second.
+fn write(manager: &str, second: u8) -> StatusWrite {
+    let at = format!("2026-01-01T00:00:{second:02}Z").parse().unwrap();
+    StatusWrite { manager: manager.to_owned(), at }
+}
+
+/// Somebody sends a status of the object "u", and is said to be its controller for that.
+fn report(pending: &Pending, user: &str, manager: &str, second: u8) {
+    pending.note(&id(), "u", Some(1), &annotations([]), Until::Quiet, Some(Proof::Status(reading(1))));
+    let fact = Fact::Controller(UserHash::parse(user).unwrap());
+    pending.claim("u", Claim { fact, write: Some(write(manager, second)) });
+}
+
+/// The controllers that seem to be recorded on the object "u", whose status these have written.
+fn controllers(pending: &Pending, writes: &[StatusWrite]) -> String {
+    let stored = stored(CONTROLLERS);
+    let text = format!(r#"{{"metadata":{{"uid":"u","annotations":{{"{stored}":"zzzzz"}}}}}}"#);
+    let mut summary = Summary::of(&Object::parse(&text).unwrap());
+    summary.status_writes = writes.to_vec();
+    pending.over(Arc::new(summary)).annotation(CONTROLLERS).unwrap().to_owned()
+}
+
+#[test]
+fn who_is_said_to_have_written_a_status_counts_once_that_shows() {
+    let pending = Pending::default();
+    report(&pending, "aaaaa", "m", 5);
+    report(&pending, "bbbbb", "n", 5);
+    assert_eq!(controllers(&pending, &[]), "zzzzz");
+    assert_eq!(controllers(&pending, &[write("m", 4), write("o", 9)]), "zzzzz", "before, and others");
+    assert_eq!(controllers(&pending, &[write("m", 5)]), "zzzzz,aaaaa");
+    report(&pending, "ccccc", "m", 59);
+    report(&pending, "ccccc", "m", 7);
+    assert_eq!(controllers(&pending, &[write("m", 7)]), "zzzzz,aaaaa,ccccc", "whatever was said before");
+    pending.lock().quiet("u").unwrap().claims.pop();
+    report(&pending, "aaaaa", "m", 8);
+    assert_eq!(
+        controllers(&pending, &[write("m", 6), write("n", 7)]),
+        "zzzzz,aaaaa,bbbbb",
+        "later is enough"
+    );
+
+    let waiting = pending.get("u", Until::Quiet).unwrap();
+    let mut shown = Summary::of(&Object::parse("{}").unwrap());
+    shown.status_writes = vec![write("m", 5)];
+    pending.done("u", Until::Quiet, &waiting.holding(&shown, false), waiting.since);
+    let left = pending.get("u", Until::Quiet).unwrap();
+    assert_eq!(left.claims.len(), 1, "what does not show yet still waits");
+    pending.done("u", Until::Quiet, &left.everything(), left.since);
+    assert!(pending.get("u", Until::Quiet).is_none());
+}
+
+#[test]
+fn forged_claims_push_out_nobody() {
+    let pending = Pending::default();
+    for user in 0..2 * MAX_CLAIMS {
+        report(&pending, &format!("{user:05}"), "invented", 5);
+    }
+    assert_eq!(pending.get("u", Until::Quiet).unwrap().claims.len(), MAX_CLAIMS);
+    report(&pending, "aaaaa", "m", 5);
+    assert_eq!(controllers(&pending, &[write("m", 5)]), "zzzzz,aaaaa");
+}
+
+/// A review's copy of an object proves nothing to others where anybody may have sent it.
+#[test]
+fn a_review_that_is_not_believed_proves_nothing_to_others() {
+    for (believed, expected) in [(false, None), (true, Some("mark"))] {
+        let pending = Pending::default();
+        note(&pending, 1, SETTLED, Some("mark"));
+        let text = r#"{"metadata":{"uid":"u","generation":1},"status":{"observedGeneration":1}}"#;
+        let mut object = Object::parse(text).unwrap();
+        pending.dress(&mut object, believed);
+        assert_eq!(object.metadata.annotations.get(SETTLED), Some("mark"), "in itself it does");
+        let others = pending.over(with_status(r#"{"observedGeneration":0}"#));
+        assert_eq!(others.annotation(SETTLED), expected);
+    }
 }
 
 #[test]
@@ -289,7 +362,7 @@ fn what_was_written_goes_and_what_came_meanwhile_stays() {
     note(&pending, 1, SETTLED, None);
     pending.postpone("u");
     age(&pending, HOUR);
-    let written = pending.get("u", Until::Quiet).unwrap().annotations.clone();
+    let written = pending.get("u", Until::Quiet).unwrap().everything();
     note(&pending, 1, TRACE, Some("b"));
     pending.note(&id(), "u", Some(1), &annotations([(TRACE, Some("a"))]), Until::Scaled, None);
 
@@ -300,7 +373,7 @@ fn what_was_written_goes_and_what_came_meanwhile_stays() {
     assert!(left.first.elapsed() < HOUR, "also its time");
     assert!(pending.get("u", Until::Scaled).is_some(), "another sort");
 
-    pending.done("u", Until::Quiet, &left.annotations, pending.get("u", Until::Quiet).unwrap().since);
+    pending.done("u", Until::Quiet, &left.everything(), pending.get("u", Until::Quiet).unwrap().since);
     assert!(pending.get("u", Until::Quiet).is_none());
     assert!(note(&pending, 1, TRACE, Some("c")), "the next note is the first");
 }
@@ -331,13 +404,12 @@ fn what_a_status_showed_is_not_seen_before_the_status_is() {
     let pending = Pending::default();
     note(&pending, 1, OBSERVED_GENERATION, Some("1"));
     note(&pending, 1, PHASE, Some("Initialized"));
-    note(&pending, 1, CONTROLLERS, Some("aaaaa"));
     let seen = |status: &str| {
         let over = pending.over(with_status(status));
-        [OBSERVED_GENERATION, PHASE, CONTROLLERS].map(|key| over.annotation(key).is_some())
+        [OBSERVED_GENERATION, PHASE].map(|key| over.annotation(key).is_some())
     };
-    assert_eq!(seen(r#"{"observedGeneration":0}"#), [false, false, true]);
-    assert_eq!(seen(r#"{"observedGeneration":1}"#), [true, true, true]);
+    assert_eq!(seen(r#"{"observedGeneration":0}"#), [false, false]);
+    assert_eq!(seen(r#"{"observedGeneration":1}"#), [true, true]);
 }
 
 #[test]
@@ -346,9 +418,9 @@ fn what_came_while_it_was_written_stays() {
     note(&pending, 1, TRACE, Some("a"));
     let before = pending.get("u", Until::Quiet).unwrap();
     age(&pending, HOUR);
-    pending.done("u", Until::Quiet, &before.annotations, before.since);
+    pending.done("u", Until::Quiet, &before.everything(), before.since);
     check_waiting(&pending, [(TRACE, Some("a"))]);
     let now = pending.get("u", Until::Quiet).unwrap();
-    pending.done("u", Until::Quiet, &now.annotations, now.since);
+    pending.done("u", Until::Quiet, &now.everything(), now.since);
     check_waiting(&pending, []);
 }

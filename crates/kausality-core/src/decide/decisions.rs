@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kausality_api::{
-    annotation::{CONTROLLERS, EXCEPTED, INITIALIZED, OBSERVED_GENERATION, PHASE, SETTLED, WRITERS},
+    annotation::{CONTROLLERS, EXCEPTED, INITIALIZED, OBSERVED_GENERATION, PHASE, SETTLED, USED, WRITERS},
     identity::UserHash,
 };
 
@@ -24,8 +24,8 @@ use crate::{
 
 /// What Kausality itself writes onto parents, and decides by. Traces are left alone: without a review nobody would write
 /// another.
-pub const GUARDED: [&str; 7] =
-    [CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED, WRITERS];
+pub const GUARDED: [&str; 8] =
+    [CONTROLLERS, PHASE, INITIALIZED, SETTLED, OBSERVED_GENERATION, EXCEPTED, USED, WRITERS];
 
 /// Decides nothing but whether the sender of a request may decide about drifts: approve, reject, freeze and snooze. For
 /// objects of kinds that are not watched, which may be parents of some that are. The object is never gated, nor traced.

@@ -353,7 +353,7 @@ impl Draft {
     /// and nobody else may look at it.
     fn remember(&mut self, parent: &Summary, now: Timestamp) {
         let mark = (self.decision.settled == Some(Settled::Steady))
-            .then(|| Mark::new(parent.intent, parent.status_written.unwrap_or(now)).to_string());
+            .then(|| Mark::new(parent.intent, parent.status_written().unwrap_or(now)).to_string());
         let is_new = self.decision.phase == Some(Phase::Initialized)
             && !phase::is_marked(|key| parent.annotation(key));
         let phase = is_new.then(|| INITIALIZED.to_owned());
@@ -435,11 +435,12 @@ impl Draft {
                 self.report(drift);
             }
             Resolution::Approved(used) if used.approval.mode == ApprovalMode::Once => {
-                let effect = effect::consume(parent, used);
+                let effect = effect::consume(parent, used, (asked.request, facts.now));
                 self.decision.effects.push(effect);
             }
             Resolution::Ruled(ruled) => {
-                let effect = effect::record_use(parent, &child.id, ruled, &facts.settings.exceptions);
+                let (exceptions, spender) = (&facts.settings.exceptions, (asked.request, facts.now));
+                let effect = effect::record_use(parent, &child.id, ruled, exceptions, spender);
                 self.decision.effects.extend(effect);
             }
             _ => {}

@@ -8,7 +8,7 @@ use kausality_api::annotation::{PREFIX, Suffix};
 use lz4_flex::block;
 
 use super::{ObjectId, Owner, Summary};
-use crate::{intent::IntentHash, status::Reading};
+use crate::{intent::IntentHash, managers::StatusWrite, status::Reading};
 
 /// What texts have in common, what they begin with last.
 const COMMON: &str = concat!(
@@ -26,8 +26,7 @@ pub struct Compact {
     deleting: bool,
     intent: IntentHash,
     status: Reading,
-    /// To the second, as managed fields and creation timestamps are.
-    status_written: Option<i64>,
+    /// To the second, as creation timestamps are.
     created: Option<i64>,
     suffix: Suffix,
     /// The uid after its length; how long the rest is; and the rest, packed: the version, then lists, each after its own
@@ -41,6 +40,11 @@ impl From<&Summary> for Compact {
         rest.put(&summary.resource_version);
         rest.count(summary.status_managers.len());
         summary.status_managers.iter().for_each(|manager| rest.put(manager));
+        rest.count(summary.status_writes.len());
+        for StatusWrite { manager, at } in &summary.status_writes {
+            rest.put(manager);
+            rest.put(&at.to_string());
+        }
         rest.count(usize::from(summary.owner.is_some()));
         if let Some(Owner { api_version, kind, name, uid, namespace }) = &summary.owner {
             [api_version, kind, name, uid].into_iter().for_each(|part| rest.put(part));
@@ -69,7 +73,6 @@ impl From<&Summary> for Compact {
             deleting: summary.deleting,
             intent: summary.intent,
             status: summary.status.clone(),
-            status_written: summary.status_written.map(Timestamp::as_second),
             created: summary.created.map(Timestamp::as_second),
             suffix: summary.suffix,
             text: text.0.into_boxed_slice(),
@@ -103,10 +106,15 @@ impl Compact {
             deleting: self.deleting,
             intent: self.intent,
             status: self.status.clone(),
-            status_written: self.status_written.and_then(|second| Timestamp::from_second(second).ok()),
             created: self.created.and_then(|second| Timestamp::from_second(second).ok()),
             suffix: self.suffix,
             status_managers: (0..text.count()).map(|_| text.next().to_owned()).collect(),
+            status_writes: (0..text.count())
+                .filter_map(|_| {
+                    let (manager, at) = (text.next().to_owned(), text.next().parse().ok()?);
+                    Some(StatusWrite { manager, at })
+                })
+                .collect(),
             owner: (text.count() > 0).then(|| Owner {
                 api_version: text.next().to_owned(),
                 kind: text.next().to_owned(),
@@ -199,7 +207,7 @@ mod tests {
                 "labels": {{"app": "web"}}, "annotations": {{"other": "x", "kausality.io/trace": "{long}",
                     "kausality.io/phase": "", "kausality.io/freeze": "true\u0000"}},
                 "ownerReferences": [{{"apiVersion": "example.com/v1", "kind": "App", "name": "shop", "uid": "8", "controller": true}}],
-                "managedFields": [{{"manager": "m", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}},
+                "managedFields": [{{"manager": "m", "subresource": "status", "time": "2026-01-01T00:00:00Z", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}},
                     {{"manager": "n", "fieldsV1": {{"f:status": {{"f:observedGeneration": {{}}}}}}}}]}},
                 "spec": {{"replicas": 1, "selector": {{"matchLabels": {{"app": "web"}}}}}}, "status": {{"observedGeneration": 3}}}}"#
         ));

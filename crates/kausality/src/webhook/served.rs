@@ -7,7 +7,7 @@ use kausality_webhook::Certificates;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -29,6 +29,10 @@ impl Collector for Served {
         let help = "Whether this replica has all that it needs to answer";
         let metric = encoder.encode_descriptor("kausality_webhook_ready", help, None, MetricType::Gauge)?;
         ConstGauge::new(f64::from(u8::from(ready))).encode(metric)?;
+        let help = "Reviews that had no effect, since the object that they speak of is not as they say";
+        let metric =
+            encoder.encode_descriptor("kausality_reviews_disproved", help, None, MetricType::Counter)?;
+        ConstCounter::new(self.cluster.disproved()).encode(metric)?;
         if let Some(expiry) = self.certificates.shown().as_deref().and_then(expiry) {
             let name = "kausality_certificate_expiry_timestamp_seconds";
             let help = "When the certificate that this replica serves is over, in seconds since 1970";

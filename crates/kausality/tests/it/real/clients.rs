@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use kausality_testbed::{Component, free_port};
+use kausality_api::identity::UserHash;
+use kausality_testbed::{Component, eventually, free_port};
 use kube::Client;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::real::{
     doctor::{assert_check, examine},
+    ledger::{define, drifts},
     stage::*,
+    stories::{EKS_CONTROLLER, report_ready, settled_cluster},
 };
 
 /// A review that no API server has sent: an invented user, who says to have made an object.
@@ -24,7 +27,7 @@ fn forged() -> Value {
 }
 
 /// What somebody is told who reaches the port, and has no credentials.
-async fn post(address: &str, review: &Value) -> Result<Value, (u16, String)> {
+pub(crate) async fn post(address: &str, review: &Value) -> Result<Value, (u16, String)> {
     let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     let request = http::Request::post("/admit").header("content-type", "application/json");
@@ -128,4 +131,112 @@ async fn nobody_but_the_api_server_posts_reviews() {
     let (done, said) = kubectl(&plane, "alice", &["create", "configmap", "nothing"]);
     let words = "the server has asked for the client to provide credentials";
     assert!(!done && said.contains("failed calling webhook") && said.contains(words), "{said}");
+}
+
+/// A review of an update, as an API server would send it, or somebody else.
+pub(crate) fn update_of(user: &str, plural: &str, part: &str, old: &Value, new: &Value) -> Value {
+    let (group, version) = old["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
+    let metadata = &old["metadata"];
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "made-up", "operation": "UPDATE", "namespace": "default", "name": metadata["name"], "subResource": part,
+        "kind": {"group": group, "version": version, "kind": old["kind"]},
+        "resource": {"group": group, "version": version, "resource": plural},
+        "userInfo": {"username": user}, "oldObject": old, "object": new}})
+}
+
+/// Where any Pod can post reviews, forged ones have no effect in the cluster, and real ones have all of theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_reviews_have_no_effect() {
+    let Some(plane) = stage().await else { return };
+    define(&plane).await;
+    let cluster = settled_cluster(&plane).await;
+    apply(
+        &plane,
+        EKS_CONTROLLER,
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "namespace": "default",
+            "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "EKSCluster", "name": "prod",
+                "uid": cluster["metadata"]["uid"], "controller": true}]}, "data": {"size": "1"}}),
+    );
+    let [address, health] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port().unwrap()));
+    let resources = "configmaps,eksclusters.example.com";
+    let arguments =
+        ["--register", "--bind-address", &address, "--health-address", &health, "--resources", resources];
+    let _webhook = Webhook::spawn(&plane, "forged.log", &arguments);
+    registered(&plane).await;
+    report_ready(&plane).await;
+    let resize = |to: &str| {
+        let patch = format!(r#"{{"data":{{"size":"{to}"}}}}"#);
+        kubectl(&plane, EKS_CONTROLLER, &["patch", "configmap", "child", "--type=merge", "-p", &patch])
+    };
+    let with_fields = |kind: &str, name: &str| get(&plane, &[kind, name, "--show-managed-fields"]);
+
+    // Invented users say that they write the status of the parent, just now and as its controller does.
+    let parent = with_fields("ekscluster", "prod");
+    let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).unwrap();
+    for nth in 0..5 {
+        let mut sent = parent.clone();
+        sent["status"]["phase"] = format!("Phase{nth}").into();
+        for entry in sent["metadata"]["managedFields"].as_array_mut().unwrap() {
+            if entry["subresource"] == "status" {
+                entry["time"] = now.to_string().into();
+                entry["fieldsV1"]["f:status"]["f:phase"] = json!({});
+            }
+        }
+        let user = format!("system:serviceaccount:infra:invented-{nth}");
+        let answer =
+            post(&address, &update_of(&user, "eksclusters", "status", &parent, &sent)).await.unwrap();
+        assert_eq!(answer["response"]["allowed"], true);
+    }
+    let (done, said) = resize("2");
+    assert!(!done && said.contains("kausality: drift "), "its controller is still known: {said}");
+    let entries = drifts(&plane);
+    assert_eq!(entries.len(), 1, "what is real is entered: {entries:#?}");
+
+    // Others say that the controller changes children: some that never were, and one at versions that it never had.
+    let child = with_fields("configmap", "child");
+    let approval =
+        r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","generation":1}]"#;
+    let approved =
+        || get(&plane, &["ekscluster", "prod"])["metadata"]["annotations"]["kausality.io/approvals"].clone();
+    for approve in [false, true] {
+        if approve {
+            must(&plane, "dave", &["annotate", "ekscluster", "prod", approval]);
+        }
+        for nth in 0..10 {
+            let mut old = child.clone();
+            match nth {
+                0..5 => old["metadata"]["name"] = format!("invented-{nth}").into(),
+                5..8 => old["metadata"]["uid"] = format!("invented-{nth}").into(),
+                8 => old["metadata"]["resourceVersion"] = "987654321".into(),
+                _ => old["metadata"]["resourceVersion"] = "".into(),
+            }
+            let mut new = old.clone();
+            new["data"]["size"] = format!("forged-{nth}").into();
+            post(&address, &update_of(EKS_CONTROLLER, "configmaps", "", &old, &new)).await.unwrap();
+        }
+        assert!(approve != approved().is_null(), "the approval is still there");
+    }
+    let entered: Vec<Value> = drifts(&plane).iter().map(|entry| entry["metadata"]["name"].clone()).collect();
+    assert_eq!(entered, [entries[0]["metadata"]["name"].clone()]);
+    assert!(fetch(&health, "/metrics").await.unwrap().contains("kausality_reviews_disproved_total 20"));
+
+    // The approval is for what really happens.
+    let (done, said) = resize("2");
+    assert!(done, "{said}");
+    assert!(approved().is_null());
+    assert!(!resize("3").0, "once");
+
+    // Whoever really reports is recorded; those that were invented never are.
+    let status = r#"{"status":{"phase":"Fine"}}"#;
+    let patch = ["patch", "eksclusters", "prod", "--subresource=status", "--type=merge", "-p", status];
+    let second = "system:serviceaccount:infra:second";
+    must(&plane, second, &[&patch[..], &["--field-manager=second"]].concat());
+    let expected = [EKS_CONTROLLER, second].map(|user| UserHash::of(user, "").to_string()).join(",");
+    eventually(PATIENCE, "the second controller on record", async || {
+        let known = annotation(&get(&plane, &["ekscluster", "prod"]), "controllers");
+        if known.contains(&UserHash::of(second, "").to_string()) { Ok(known) } else { Err(known) }
+    })
+    .await
+    .map(|known| assert_eq!(known, expected))
+    .unwrap();
 }

@@ -25,7 +25,7 @@ const HOT: u64 = 6;
 const AT_ONCE: usize = 32;
 
 /// Defines Kausality's own kinds.
-async fn define(plane: &ControlPlane) {
+pub(crate) async fn define(plane: &ControlPlane) {
     must(
         plane,
         "admin",
@@ -46,7 +46,7 @@ async fn settled(plane: &ControlPlane) -> String {
     replica_sets(plane)[0]["metadata"]["name"].as_str().unwrap().to_owned()
 }
 
-fn drifts(plane: &ControlPlane) -> Vec<Value> {
+pub(crate) fn drifts(plane: &ControlPlane) -> Vec<Value> {
     get(plane, &["drifts"])["items"].as_array().cloned().unwrap_or_default()
 }
 

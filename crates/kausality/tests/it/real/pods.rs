@@ -1,10 +1,12 @@
 //! What happens to Pods by parts of their own: evictions, ephemeral containers, resizes and bindings.
 
-use kausality_testbed::MASTERS;
+use kausality_testbed::{MASTERS, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 use crate::real::stage::*;
+
+const REPLICA_SETS: &str = "system:serviceaccount:kube-system:replicaset-controller";
 
 /// The Pods of the Deployment web, by name.
 fn pods(plane: &Stage) -> Vec<String> {
@@ -90,4 +92,49 @@ async fn a_binding_brings_no_annotations_of_ours() {
     assert_eq!(annotations["example.com/own"], "kept");
     assert_eq!(annotations["kausality.io/freeze"], Value::Null);
     assert_eq!(annotations[&key], trace[&key], "the trace is as it was");
+}
+
+/// An eviction that a PodDisruptionBudget refuses has used up its approval, and has it when it is tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eviction_that_was_put_off_keeps_its_approval() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let _webhook = Webhook::start_for(&plane, "deployments.apps,replicasets.apps,pods").await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=1"]);
+    rolled_out(&plane, "web", 1).await;
+    let set = || replica_sets(&plane).remove(0);
+    let name = set()["metadata"]["name"].as_str().unwrap().to_owned();
+    eventually(PATIENCE, "the mark on the ReplicaSet", async || {
+        if annotation(&set(), "settled").is_empty() { Err(format!("{:#}", set())) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+    must(&plane, "alice", &["create", "pdb", "web", "--selector=app=web", "--min-available=1"]);
+    let pod = pods(&plane).remove(0);
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": &pod, "namespace": "default"}});
+    let evict = || send(&plane, REPLICA_SETS, "POST", &pod, "eviction", &eviction);
+
+    let refused = evict().await.unwrap_err();
+    assert!(refused.contains("kausality: drift "), "{refused}");
+    let approval = format!(
+        r#"kausality.io/approvals=[{{"apiVersion":"v1","kind":"Pod","name":"{pod}","generation":{}}}]"#,
+        set()["metadata"]["generation"]
+    );
+    must(&plane, "dave", &["annotate", "replicaset", &name, &approval]);
+    // The client tries again by itself where it is told that there are too many requests.
+    let let_go = async {
+        let used_up = eventually(PATIENCE, "a refusal of the budget", async || {
+            let refused = plane
+                .audit()
+                .unwrap()
+                .into_iter()
+                .find(|event| event.resource == "pods" && event.code == 429);
+            refused.map(|_| ())
+        });
+        used_up.await.unwrap();
+        assert!(set()["metadata"]["annotations"]["kausality.io/approvals"].is_null(), "it is used up");
+        must(&plane, "alice", &["delete", "pdb", "web"]);
+    };
+    let (evicted, ()) = tokio::join!(evict(), let_go);
+    evicted.unwrap();
 }

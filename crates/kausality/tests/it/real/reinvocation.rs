@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kausality_core::{Decision, class::Class};
-use kausality_testbed::{ControlPlane, MASTERS};
+use kausality_testbed::{ControlPlane, MASTERS, eventually, free_port};
 use kausality_webhook::{Admission, BadReview, Bytes, Certificates, Config, Metrics, Reply, Server, Subject};
 use kube::{
     api::{Api, Patch, PatchParams, PostParams},
@@ -12,6 +12,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::real::{
+    clients::{post, update_of},
     stage::*,
     stories::{EKS_CONTROLLER, report_ready, settled_cluster},
 };
@@ -101,4 +102,116 @@ async fn an_approval_for_once_survives_that_the_api_server_asks_again() {
             && event.annotations.keys().any(|key| key.contains("/round_1_"))
     });
     assert_eq!(asked_again.count(), 2, "both that passed were reviewed twice");
+}
+
+/// An approval for `once` lets one creation pass where the API server makes up the name, too: whoever copies the trace of what
+/// was created is nobody that the API server asks about again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copied_trace_creates_nothing_twice() {
+    let Some(plane) = stage().await else { return };
+    let cluster = settled_cluster(&plane).await;
+    let _webhook = Webhook::start_for(&plane, "configmaps,eksclusters.example.com").await;
+    report_ready(&plane).await;
+    stamp(&plane).await;
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let client = plane.client(EKS_CONTROLLER, &[MASTERS]).unwrap();
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "EKSCluster", "name": "prod",
+        "uid": cluster["metadata"]["uid"], "controller": true});
+    let create = |name: Value, annotations: Value| {
+        let mut metadata = name;
+        metadata["ownerReferences"] = json!([owner]);
+        metadata["labels"] = json!({"app": "child"});
+        metadata["annotations"] = annotations;
+        let child =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}});
+        let api = &api;
+        async move { api.create(&PostParams::default(), &serde_json::from_value(child).unwrap()).await }
+    };
+    let denied = |created: Result<DynamicObject, kube::Error>, why: &str| match created {
+        Err(error) => assert!(error.to_string().contains("kausality: drift "), "{why}: {error}"),
+        Ok(created) => panic!("{why}: {:?} was created", created.metadata.name),
+    };
+    let (generated, named) = (json!({"generateName": "child-"}), json!({"name": "child"}));
+    for (name, why, change) in [
+        (&generated, "it is there", None),
+        (&generated, "it has another label", Some(&["label", "--overwrite", "app=other"][..])),
+        (
+            &generated,
+            "somebody has edited it",
+            Some(&["patch", "--type=merge", r#"-p={"data":{"a":"c"}}"#][..]),
+        ),
+        (&generated, "it is gone", Some(&["delete"][..])),
+        (&named, "one with its name is gone", Some(&["delete"][..])),
+    ] {
+        let approval =
+            r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","generation":1}]"#;
+        must(&plane, "dave", &["annotate", "eksclusters", "prod", approval]);
+        let created = create(name.clone(), json!({})).await.unwrap();
+        let made = created.metadata.name.unwrap();
+        if let Some([verb, rest @ ..]) = change {
+            must(&plane, "alice", &[&[*verb, "configmap", &made], rest].concat());
+        }
+        let annotations = created.metadata.annotations.unwrap();
+        assert!(annotations.keys().any(|key| key.starts_with("kausality.io/trace.")), "{annotations:?}");
+        denied(create(name.clone(), json!(annotations)).await, why);
+    }
+
+    let asked_again = plane.audit().unwrap().into_iter().filter(|event| {
+        let is_created = event.resource == "configmaps" && event.verb == "create" && event.code < 300;
+        is_created && event.annotations.keys().any(|key| key.contains("/round_1_"))
+    });
+    assert_eq!(asked_again.count(), 5, "each that passed was reviewed twice");
+}
+
+/// Whoever is killed after an approval was used up, and before the answer, takes it along to no grave: the change is tried
+/// again, and any replica lets it pass, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_for_once_survives_the_replica_that_used_it_up() {
+    let Some(plane) = stage().await else { return };
+    let cluster = settled_cluster(&plane).await;
+    let resources = ["--resources", "configmaps,eksclusters.example.com"];
+    let _survivor = Webhook::start_for(&plane, resources[1]).await;
+    apply(
+        &plane,
+        EKS_CONTROLLER,
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "namespace": "default",
+            "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "EKSCluster", "name": "prod",
+                "uid": cluster["metadata"]["uid"], "controller": true}]}, "data": {"size": "1"}}),
+    );
+    report_ready(&plane).await;
+    let [address, health] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port().unwrap()));
+    let arguments = [&["--bind-address", &address, "--health-address", &health], &resources[..]].concat();
+    let killed = Webhook::spawn(&plane, "killed.log", &arguments);
+    eventually(PATIENCE, "the other replica", async || is_ready(&health).await.then_some(())).await.unwrap();
+    let approved = || {
+        get(&plane, &["ekscluster", "prod"])["metadata"]["annotations"]["kausality.io/approvals"].is_string()
+    };
+    let approval =
+        r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","generation":1}]"#;
+    must(&plane, "dave", &["annotate", "ekscluster", "prod", approval]);
+
+    // As the API server asks it; nobody hears the answer.
+    let old = get(&plane, &["configmap", "child", "--show-managed-fields"]);
+    let mut new = old.clone();
+    new["data"]["size"] = "2".into();
+    let answer = post(&address, &update_of(EKS_CONTROLLER, "configmaps", "", &old, &new)).await.unwrap();
+    assert_eq!(answer["response"]["allowed"], true, "{answer}");
+    drop(killed);
+    assert!(!approved(), "it is used up");
+
+    let resize = |to: &str| {
+        let patch = format!(r#"{{"data":{{"size":"{to}"}}}}"#);
+        kubectl(&plane, EKS_CONTROLLER, &["patch", "configmap", "child", "--type=merge", "-p", &patch])
+    };
+    let (done, said) = resize("3");
+    assert!(!done && said.contains("kausality: drift "), "another change: {said}");
+    // The object is another by now, and still not changed.
+    must(&plane, "alice", &["label", "configmap", "child", "touched=yes"]);
+    let (done, said) = resize("2");
+    assert!(done, "{said}");
+    must(&plane, "alice", &["patch", "configmap", "child", "--type=merge", r#"-p={"data":{"size":"1"}}"#]);
+    let (done, said) = resize("2");
+    assert!(!done && said.contains("kausality: drift "), "once: {said}");
 }

@@ -1,0 +1,96 @@
+//! Reviews that anybody may have written.
+//!
+//! Where API servers show nothing by which they are known, a review is no evidence. What follows from it beyond the answer waits
+//! until the API server has confirmed what nobody can guess who may not read it: the uid of the object that is said to be
+//! written, and a version that it has had. A creation has neither; the uid of its parent, which was found, stands for them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use kausality_core::{Decision, decision::Effect, review::Request};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Cluster, api, know::Unread};
+
+/// Whether reviews are doubted, and how many did not agree with the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    doubted: AtomicBool,
+    disproved: AtomicU64,
+}
+
+/// Whether something with this version may have had that one.
+fn comes_after(version: &str, earlier: &str) -> bool {
+    let (version, earlier) = (version.parse::<u64>(), earlier.parse::<u64>());
+    version.is_ok_and(|version| earlier.is_ok_and(|earlier| 0 < earlier && earlier <= version))
+}
+
+impl Cluster {
+    /// From now on reviews may come from anybody: they are held against the cluster before they have an effect in it.
+    pub fn doubt_reviews(&self) {
+        self.doubts.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// How many reviews had no effect, since what they say is not so.
+    #[must_use]
+    pub fn disproved(&self) -> u64 {
+        self.doubts.disproved.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn believes_reviews(&self) -> bool {
+        !self.doubts.doubted.load(Ordering::Relaxed)
+    }
+
+    /// Whether what follows from a decision may follow, as far as it is up to the review.
+    pub(crate) async fn may_follow(
+        &self,
+        request: &Request<'_>,
+        decision: &Decision,
+        until: Instant,
+    ) -> bool {
+        let matters = |effect: &Effect| matches!(effect, Effect::ConsumeOnce { .. } | Effect::Report(_));
+        let follows = decision.effects.iter().any(matters)
+            || !request.is_dry_run() && decision.matched().next().is_some();
+        if self.believes_reviews() || !follows || self.is_so(request, until).await {
+            return true;
+        }
+        let disproved = self.doubts.disproved.fetch_add(1, Ordering::Relaxed) + 1;
+        // Now and then: whoever forges one may forge many.
+        if disproved.is_power_of_two() {
+            tracing::warn!(
+                disproved,
+                resource = &*request.resource.resource,
+                namespace = &*request.namespace,
+                name = &*request.name,
+                "a review is not of an object as it is stored, and has no effect: it may be forged"
+            );
+        }
+        false
+    }
+
+    /// Whether the object that is said to be written is there, and has had the version that it is said to have. What may not be
+    /// read cannot be told; then the parent's uid has to do.
+    async fn is_so(&self, request: &Request<'_>, until: Instant) -> bool {
+        let Some(old) = &request.old_object else { return true };
+        let said = &old.metadata;
+        let Request { resource, namespace, .. } = request;
+        let Ok(kind) = self.kinds.of_resource(&resource.group, &resource.resource).await else {
+            return false;
+        };
+        let (namespace, name) = (if kind.namespaced { &**namespace } else { "" }, said.any_name());
+        match timeout_at(until, self.get(|client| api(client, &kind, namespace), name)).await {
+            Ok(Ok(Some(live))) => {
+                let version = live.metadata.resource_version.unwrap_or_default();
+                live.metadata.uid.as_deref() == Some(&*said.uid)
+                    && comes_after(&version, &said.resource_version)
+            }
+            Ok(Err(Unread::Forbidden)) => true,
+            Ok(Ok(None) | Err(Unread::Failed(_))) | Err(_) => false,
+        }
+    }
+
+    /// Whether a `scale` is of the object that was found for it.
+    pub(crate) fn is_of_scaled(&self, request: &Request<'_>, uid: &str) -> bool {
+        let said = request.old_object.as_ref().map(|old| &*old.metadata.uid);
+        self.believes_reviews() || said == Some(uid)
+    }
+}
