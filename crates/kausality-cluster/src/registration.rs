@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use kausality_api::{GROUP, policy::Input};
+use kausality_api::{
+    GROUP,
+    annotation::{APPROVALS, FREEZE, PREFIX, REJECTIONS, SYSTEM, TRACE, UPDATERS},
+    policy::Input,
+};
+use kausality_core::class::status_stores_metadata;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
@@ -23,11 +28,17 @@ pub const WEBHOOK: &str = "drift.kausality.io";
 /// The name of the webhook that observes the status of what is watched.
 pub const OF_STATUS: &str = "status.kausality.io";
 
+/// The name of the webhook that is asked about metadata that is written by way of a status.
+pub const OF_STATUS_METADATA: &str = "status-metadata.kausality.io";
+
 /// The name of the webhook that is asked who decides about drifts, on kinds that are not watched.
 pub const OF_DECISIONS: &str = "decisions.kausality.io";
 
 /// The name of the webhook that is asked the same where it is the status that is written.
 pub const OF_STATUS_DECISIONS: &str = "decisions-status.kausality.io";
+
+/// The name of the webhook that is asked the same about namespaces, whose modes hold for all that is in them.
+pub const OF_NAMESPACES: &str = "decisions-namespaces.kausality.io";
 
 /// The name of the webhook that is asked about policies.
 pub const OF_POLICIES: &str = "policies.kausality.io";
@@ -52,90 +63,122 @@ pub struct Registration {
     pub excluded_namespaces: Vec<String>,
 }
 
-/// An update of these groups' kinds that leaves the spec and our annotations alone changes nothing that matters:
-/// everything they want is in the spec, unless it changes who owns the object, or a label of one that has an owner, which may
-/// select by it. Where a Deployment carries approvals or rejections, other annotations matter too: they bump its generation.
-pub const MATTERS: &str = "request.operation != 'UPDATE' || has(request.subResource) \
-    || !(request.resource.group in ['apps', 'batch']) \
-    || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec \
-    || has(object.metadata.ownerReferences) != has(oldObject.metadata.ownerReferences) \
-    || (has(object.metadata.ownerReferences) && object.metadata.ownerReferences != oldObject.metadata.ownerReferences) \
-    || (has(oldObject.metadata.ownerReferences) && (has(object.metadata.labels) != has(oldObject.metadata.labels) \
-        || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels))) \
-    || (has(object.metadata.annotations) && object.metadata.annotations.exists(k, \
-        k in ['kausality.io/approvals', 'kausality.io/rejections'] \
-        || (k.startsWith('kausality.io/') && !(has(oldObject.metadata.annotations) \
-            && k in oldObject.metadata.annotations \
-            && oldObject.metadata.annotations[k] == object.metadata.annotations[k])))) \
-    || (has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k, \
-        k.startsWith('kausality.io/') && !(has(object.metadata.annotations) && k in object.metadata.annotations)))";
+/// An update that changes owners.
+const REOWNS: &str = "has(object.metadata.ownerReferences) != has(oldObject.metadata.ownerReferences) \
+    || (has(object.metadata.ownerReferences) \
+        && object.metadata.ownerReferences != oldObject.metadata.ownerReferences)";
+
+/// Whether a request may matter. An update of some groups' kinds that leaves the spec and our annotations alone changes nothing
+/// that does: everything they want is in the spec, unless it gives the object another owner, or changes labels of one that has an
+/// owner, which may select by them. Where a Deployment carries approvals or rejections, other annotations matter too: they bump its
+/// generation.
+#[must_use]
+pub fn matters() -> String {
+    let entries = Value::from_iter([APPROVALS, REJECTIONS]);
+    let ours = changes_ours(&[]);
+    format!(
+        "request.operation != 'UPDATE' || has(request.subResource) \
+        || !(request.resource.group in ['apps', 'batch']) \
+        || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec || {REOWNS} \
+         || (has(oldObject.metadata.ownerReferences) && ({RELABELS})) \
+        || (has(object.metadata.annotations) && {entries}.exists(k, k in object.metadata.annotations)) || {ours}"
+    )
+}
+
+/// Whether annotations of ours are added, changed or removed, but for those whose names begin so.
+fn changes_ours(but: &[&str]) -> String {
+    let but = match but {
+        [] => String::new(),
+        names => {
+            format!(" && !{}.exists(name, k.startsWith(name))", Value::from_iter(names.iter().copied()))
+        }
+    };
+    let ours = format!("k.startsWith('{PREFIX}'){but}");
+    format!(
+        "(has(object.metadata.annotations) && object.metadata.annotations.exists(k, {ours} \
+            && !(oldObject != null && has(oldObject.metadata.annotations) && k in oldObject.metadata.annotations \
+            && oldObject.metadata.annotations[k] == object.metadata.annotations[k]))) \
+        || (oldObject != null && has(oldObject.metadata.annotations) \
+            && oldObject.metadata.annotations.exists(k, {ours} \
+            && !(has(object.metadata.annotations) && k in object.metadata.annotations)))"
+    )
+}
 
 /// An update that changes labels, which matters where a policy selects objects by them.
 pub const RELABELS: &str = "has(object.metadata.labels) != has(oldObject.metadata.labels) \
     || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)";
 
 /// What of some resources is reviewed and may be denied, where `scope` is `*`, `Cluster` or `Namespaced`: every change of the
-/// object and of its scale. Pods change and go by parts of their own, too.
+/// object. Pods change by parts of their own, too.
 #[must_use]
 pub fn rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> Vec<Value> {
-    let of =
-        |resources: Vec<String>, operations: &[&str]| rule(group, version, &resources, operations, scope);
-    let whole = plurals.iter().map(|plural| (*plural).to_owned());
-    let mut parts: Vec<String> = plurals.iter().map(|plural| format!("{plural}/scale")).collect();
-    let mut rules = vec![of(whole.collect(), &["CREATE", "UPDATE", "DELETE"])];
-    if group.is_empty() && plurals.contains(&"pods") {
-        parts.extend(["pods/ephemeralcontainers", "pods/resize"].map(ToOwned::to_owned));
-        rules.push(of(vec!["pods/eviction".to_owned()], &["CREATE"]));
+    let whole: Vec<String> = plurals.iter().map(|plural| (*plural).to_owned()).collect();
+    let mut rules = vec![rule(group, version, &whole, &["CREATE", "UPDATE", "DELETE"], scope)];
+    if has_pods(group, plurals) {
+        let parts = ["pods/ephemeralcontainers", "pods/resize"].map(ToOwned::to_owned);
+        rules.push(rule(group, version, &parts, &["UPDATE"], scope));
     }
-    rules.insert(1, of(parts, &["UPDATE"]));
     rules
 }
 
-/// What of some resources is observed and never denied: their status; and of Pods their bindings, whose annotations end up on
-/// them.
+/// What is done to some resources by objects of other kinds, which do not have their labels: their scale; and Pods are evicted,
+/// and bound to nodes, where annotations of the Binding end up on them.
+#[must_use]
+pub fn part_rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> Vec<Value> {
+    let scales: Vec<String> = plurals.iter().map(|plural| format!("{plural}/scale")).collect();
+    let mut rules = vec![rule(group, version, &scales, &["UPDATE"], scope)];
+    if has_pods(group, plurals) {
+        let parts = ["bindings", "pods/binding", "pods/eviction"].map(ToOwned::to_owned);
+        rules.push(rule(group, version, &parts, &["CREATE"], scope));
+    }
+    rules
+}
+
+/// What of some resources is observed and never denied: their status.
 #[must_use]
 pub fn status_rules(group: &str, version: &str, plurals: &[&str], scope: &str) -> Vec<Value> {
     let parts: Vec<String> = plurals.iter().map(|plural| format!("{plural}/status")).collect();
-    let mut rules = vec![rule(group, version, &parts, &["UPDATE"], scope)];
-    if group.is_empty() && plurals.contains(&"pods") {
-        let bindings = ["bindings", "pods/binding"].map(ToOwned::to_owned);
-        rules.push(rule(group, version, &bindings, &["CREATE"], scope));
-    }
-    rules
+    vec![rule(group, version, &parts, &["UPDATE"], scope)]
+}
+
+/// Whether Pods are among these.
+#[must_use]
+pub fn has_pods(group: &str, plurals: &[&str]) -> bool {
+    group.is_empty() && plurals.contains(&"pods")
 }
 
 /// A binding that brings none of our annotations is nobody's business.
-const NOT_A_PLAIN_BINDING: &str = "request.operation != 'CREATE' || (has(object.metadata.annotations) \
+pub const NOT_A_PLAIN_BINDING: &str = "!(request.resource.group == '' && (request.resource.resource == 'bindings' \
+    || (has(request.subResource) && request.subResource == 'binding'))) || (has(object.metadata.annotations) \
     && object.metadata.annotations.exists(k, k.startsWith('kausality.io/')))";
+
+/// Whether an update of a status changes metadata that is stored: owners, annotations of ours other than facts, or what `more`
+/// says. Who reports on an object leaves them alone.
+#[must_use]
+pub fn changes_metadata(more: Option<&str>) -> String {
+    let facts = SYSTEM.map(|fact| format!("{fact}."));
+    let ours = changes_ours(&facts.each_ref().map(String::as_str));
+    let more = more.map(|more| format!(" || {more}")).unwrap_or_default();
+    format!(
+        "(!request.resource.group.contains('.') || request.resource.group.endsWith('.k8s.io')) \
+        && ({REOWNS} || {ours}{more})"
+    )
+}
 
 fn rule(group: &str, version: &str, resources: &[String], operations: &[&str], scope: &str) -> Value {
     json!({"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations,
         "scope": scope})
 }
 
-/// Whether a request changes what people decide about drifts, or what decisions rest on.
+/// Whether a request changes what people write, or what decisions rest on; or deletes what people have decided with its object.
+/// Traces are nobody's business here.
 #[must_use]
 pub fn decides() -> String {
-    let keys = Value::from_iter(kausality_core::DECIDING);
-    let of = |object: &str| {
-        format!(
-            "(has({object}.metadata.annotations) && k in {object}.metadata.annotations \
-            ? [{object}.metadata.annotations[k]] : [])"
-        )
-    };
-    let (new, old) = (of("object"), of("oldObject"));
-    // Facts have names of their own on each object.
-    let facts = Value::from_iter(kausality_core::GUARDED.map(|fact| format!("{fact}.")));
-    let own = "has(object.metadata.annotations) && object.metadata.annotations.exists(k";
-    let kept = "oldObject != null && has(oldObject.metadata.annotations) && k in oldObject.metadata.annotations \
-        && oldObject.metadata.annotations[k] == object.metadata.annotations[k]";
-    let had =
-        "oldObject != null && has(oldObject.metadata.annotations) && oldObject.metadata.annotations.exists(k";
-    let still = "has(object.metadata.annotations) && k in object.metadata.annotations";
+    let orders = Value::from_iter([FREEZE, REJECTIONS]);
+    let ours = changes_ours(&[TRACE, UPDATERS]);
     format!(
-        "{keys}.exists(k, {new} != (oldObject == null ? [] : {old})) \
-        || ({own}, {facts}.exists(fact, k.startsWith(fact)) && !({kept}))) \
-        || ({had}, {facts}.exists(fact, k.startsWith(fact)) && !({still})))"
+        "request.operation == 'DELETE' ? (oldObject != null && has(oldObject.metadata.annotations) \
+        && {orders}.exists(k, k in oldObject.metadata.annotations)) : ({ours})"
     )
 }
 
@@ -143,7 +186,7 @@ pub fn decides() -> String {
 #[must_use]
 pub fn decision_rule(group: &str, version: &str, plurals: &[&str]) -> Value {
     let resources: Vec<String> = plurals.iter().map(|plural| (*plural).to_owned()).collect();
-    rule(group, version, &resources, &["CREATE", "UPDATE"], "*")
+    rule(group, version, &resources, &["CREATE", "UPDATE", "DELETE"], "*")
 }
 
 /// The same of their status, with which some kinds store annotations, too.
@@ -162,8 +205,8 @@ pub fn is_of_decisions(name: &str) -> bool {
 }
 
 /// The webhook that looks at decisions about drifts where nothing else is looked at, found as `client` says. Only who
-/// changes what [`decides`] is about depends on it. `elsewhere` is the condition for what is looked at anyway. Where both
-/// may be asked, it must come first, so that it sees what was sent.
+/// changes what [`decides`] is about depends on it, and no kubelet. `elsewhere` is the condition for what is looked at
+/// anyway. Where both may be asked, it must come first, so that it sees what was sent.
 #[must_use]
 pub fn of_decisions(
     name: &str,
@@ -174,8 +217,9 @@ pub fn of_decisions(
     fail_closed: bool,
 ) -> Value {
     let decides = json!({"name": "decisions", "expression": decides()});
+    let not_of_nodes = json!({"name": "not-of-nodes", "expression": NOT_OF_NODES});
     let elsewhere = elsewhere.map(|it| json!({"name": "not-watched", "expression": format!("!({it})")}));
-    let conditions: Vec<Value> = [decides].into_iter().chain(elsewhere).collect();
+    let conditions: Vec<Value> = [decides, not_of_nodes].into_iter().chain(elsewhere).collect();
     json!({
         "name": name,
         "clientConfig": client,
@@ -192,6 +236,14 @@ pub fn of_decisions(
     })
 }
 
+/// The webhook that tells who writes annotations onto a namespace what is wrong with them, found as `client` says. Nothing depends
+/// on it.
+#[must_use]
+pub fn of_namespaces(client: &Value, elsewhere: Option<&str>, namespaces: &Value) -> Value {
+    let rule = rule("", "v1", &["namespaces".to_owned()], &["CREATE", "UPDATE"], "Cluster");
+    of_decisions(OF_NAMESPACES, client, &[rule], elsewhere, namespaces, false)
+}
+
 /// The webhook that observes the status of some resources, found as `client` says. No status is lost, and no controller or
 /// kubelet stopped, because nobody answers.
 #[must_use]
@@ -203,9 +255,6 @@ pub fn of_status(
     namespaces: &Value,
     objects: &Value,
 ) -> Value {
-    let binds = rules.iter().any(|rule| rule["operations"] == json!(["CREATE"]));
-    let plain = binds.then(|| json!({"name": "not-a-plain-binding", "expression": NOT_A_PLAIN_BINDING}));
-    let conditions: Vec<Value> = plain.into_iter().chain(conditions.iter().cloned()).collect();
     let mut entry = json!({
         "name": name,
         "clientConfig": client,
@@ -223,6 +272,23 @@ pub fn of_status(
     if !conditions.is_empty() {
         entry["matchConditions"] = conditions.into();
     }
+    entry
+}
+
+/// The webhook that is asked about metadata that is written by way of a status, found as `client` says. What is denied to
+/// whoever writes the object must not pass there because nobody answers.
+#[must_use]
+pub fn of_status_metadata(
+    name: &str,
+    client: &Value,
+    rules: &[Value],
+    conditions: &[Value],
+    namespaces: &Value,
+    objects: &Value,
+) -> Value {
+    let mut entry = of_status(name, client, rules, conditions, namespaces, objects);
+    entry["failurePolicy"] = "Fail".into();
+    entry["timeoutSeconds"] = 10.into();
     entry
 }
 
@@ -342,20 +408,47 @@ impl Registration {
     }
 
     /// The webhooks of decisions about drifts, on whatever is not watched.
-    fn of_decisions(&self, namespaces: &Value) -> [Value; 2] {
+    fn of_decisions(&self, namespaces: &Value) -> [Value; 3] {
         let watched =
             self.kinds.iter().map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group));
         let watched = format!(
             "(request.resource.resource + '.' + request.resource.group) in {}",
             Value::from_iter(watched)
         );
+        let others =
+            format!("{watched} || request.resource.resource + '.' + request.resource.group == 'namespaces.'");
         let client = self.beside("decisions");
-        let entry = |name: &str, rule: Value, fail_closed: bool| {
-            of_decisions(name, &client, &[rule], Some(&watched), namespaces, fail_closed)
+        let entry = |name: &str, rule: Value, elsewhere: &str, fail_closed: bool| {
+            of_decisions(name, &client, &[rule], Some(elsewhere), namespaces, fail_closed)
         };
         [
-            entry(OF_DECISIONS, decision_rule("*", "*", &["*"]), self.fail_closed),
-            entry(OF_STATUS_DECISIONS, status_decision_rule("*", "*", &["*"]), false),
+            entry(OF_DECISIONS, decision_rule("*", "*", &["*"]), &others, self.fail_closed),
+            entry(OF_STATUS_DECISIONS, status_decision_rule("*", "*", &["*"]), &watched, false),
+            of_namespaces(&client, Some(&watched), namespaces),
+        ]
+    }
+
+    /// The webhooks of the status of what is watched. What changes metadata is left to the second.
+    fn of_status(&self, client: &Value, namespaces: &Value) -> Vec<Value> {
+        let resources = || self.kinds.iter().map(|kind| &kind.resource);
+        let rules = |it: &ApiResource| status_rules(&it.group, &it.version, &[&it.plural], "*");
+        let all: Vec<Value> = resources().flat_map(rules).collect();
+        let stored: Vec<Value> =
+            resources().filter(|it| status_stores_metadata(&it.group)).flat_map(rules).collect();
+        let condition = |name: &str, expression: String| json!({"name": name, "expression": expression});
+        let entry =
+            |conditions: &[Value]| of_status(OF_STATUS, client, &all, conditions, namespaces, &json!({}));
+        if !self.fail_closed || stored.is_empty() {
+            return vec![entry(&[])];
+        }
+        let changes = changes_metadata(None);
+        let conditions = [
+            condition("metadata-changes", changes.clone()),
+            condition("not-of-nodes", NOT_OF_NODES.to_owned()),
+        ];
+        vec![
+            entry(&[condition("metadata-unchanged", format!("!({changes})"))]),
+            of_status_metadata(OF_STATUS_METADATA, client, &stored, &conditions, namespaces, &json!({})),
         ]
     }
 
@@ -374,35 +467,36 @@ impl Registration {
     #[must_use]
     pub fn manifest(&self) -> Value {
         let client = self.client(&self.url);
-        let resources = || self.kinds.iter().map(|kind| &kind.resource);
-        let rules = resources()
-            .flat_map(|ApiResource { group, version, plural, .. }| rules(group, version, &[plural], "*"));
-        let status = resources().flat_map(|ApiResource { group, version, plural, .. }| {
-            status_rules(group, version, &[plural], "*")
+        let rules = self.kinds.iter().flat_map(|kind| {
+            let ApiResource { group, version, plural, .. } = &kind.resource;
+            [rules(group, version, &[plural], "*"), part_rules(group, version, &[plural], "*")].concat()
         });
         let namespaces = excluded::selector(self.excluded_namespaces.iter().map(String::as_str));
-        let [decisions, of_status_decisions] = self.of_decisions(&namespaces);
+        let changes = json!({
+            "name": WEBHOOK,
+            "clientConfig": client,
+            "rules": rules.collect::<Vec<Value>>(),
+            "matchConditions": [
+                {"name": "intent-or-kausality-annotations", "expression": matters()},
+                {"name": "not-of-nodes", "expression": NOT_OF_NODES},
+                {"name": "not-a-plain-binding", "expression": NOT_A_PLAIN_BINDING},
+            ],
+            "namespaceSelector": namespaces,
+            "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
+            "reinvocationPolicy": "IfNeeded",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "NoneOnDryRun",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 10,
+        });
+        let mut webhooks = vec![changes];
+        webhooks.extend(self.of_status(&client, &namespaces));
+        webhooks.extend(self.of_decisions(&namespaces));
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "kausality"}},
-            "webhooks": [{
-                "name": WEBHOOK,
-                "clientConfig": client,
-                "rules": rules.collect::<Vec<Value>>(),
-                "matchConditions": [
-                    {"name": "intent-or-kausality-annotations", "expression": MATTERS},
-                    {"name": "not-of-nodes", "expression": NOT_OF_NODES},
-                ],
-                "namespaceSelector": namespaces,
-                "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
-                "reinvocationPolicy": "IfNeeded",
-                "matchPolicy": "Equivalent",
-                "sideEffects": "NoneOnDryRun",
-                "admissionReviewVersions": ["v1"],
-                "timeoutSeconds": 10,
-            }, of_status(OF_STATUS, &client, &status.collect::<Vec<Value>>(), &[], &namespaces, &json!({})),
-            decisions, of_status_decisions],
+            "webhooks": webhooks,
         })
     }
 

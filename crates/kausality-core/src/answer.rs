@@ -82,6 +82,14 @@ pub(crate) fn frozen_itself(object: &ObjectId, reason: &str, what: &str) -> Stri
     )
 }
 
+/// A program is to delete an object that carries rejections, which would go with it.
+pub(crate) fn rejecting_itself(object: &ObjectId) -> String {
+    format!(
+        "kausality: {object} carries rejections, and no controller or service account can delete it before they are lifted: {}",
+        annotate(object, &format!("{}-", annotation::REJECTIONS))
+    )
+}
+
 pub(crate) fn rejected(parent: &ObjectId, child: &ObjectId, reason: &str) -> String {
     format!("kausality: drift of {child}, a child of {parent}, is {reason}")
 }

@@ -4,21 +4,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use jiff::Timestamp;
 use kausality_api::{
     annotation::{APPROVALS, FREEZE, MODE, REJECTIONS, SNOOZE, SNOOZE_UNTIL},
+    approval::{Entries, Rejection},
     identity::UserHash,
     mode::Mode,
 };
 use serde_json::{Map, Value};
 
 use crate::{
-    actor::{Actor, deletes_for_others},
+    actor::{Actor, deletes_for_others, is_machine},
     answer,
+    cause::Cause,
     child::{self, Child},
     class::{self, Class},
     decision::{Decision, Denial, Verdict},
     explain::Rule,
-    facts::Settings,
+    facts::{Facts, Settings},
+    gate::Resolution,
     review::{Annotations, Request},
 };
 
@@ -52,26 +56,34 @@ pub enum Authority {
 /// Whether a request must be sent by somebody who may decide about drifts.
 #[must_use]
 pub(crate) fn matters(request: &Request<'_>, settings: &Settings) -> bool {
-    settings.authorization == Authorization::Rbac && may_decide(request, settings)
+    settings.authorization == Authorization::Rbac && may_decide(request, settings, None)
 }
 
-/// Whether a request is one by which people decide.
-fn may_decide(request: &Request<'_>, settings: &Settings) -> bool {
+/// Whether a request is one by which people decide. Without a time, nothing has expired.
+fn may_decide(request: &Request<'_>, settings: &Settings, now: Option<Timestamp>) -> bool {
     use Class::{Adopt, Create, Delete, Metadata, Relabel, Release, Update};
     // Few requests decide anything, and that is soon seen.
     request.sub_resource.is_empty()
-        && (decides(request) || class::changes_owners(request) && lifts_rejections(request))
+        && (decides(request) || class::changes_owners(request) && lifts_rejections(request, now))
         && match Class::of(request, settings) {
             Create | Update | Release | Adopt | Relabel | Metadata => true,
-            Delete => lifts_rejections(request),
+            Delete => lifts_rejections(request, now),
             _ => false,
         }
 }
 
-/// Whether an object that carries rejections is deleted, and they go with it; or may be, for want of an owner.
-fn lifts_rejections(request: &Request<'_>) -> bool {
-    let child = Child::of(request).filter(|_| !deletes_for_others(request));
-    child.is_some_and(|child| child.stored(REJECTIONS).is_some() && !child.deleting)
+/// Whether an object that carries rejections is deleted, or may be for want of an owner, and some that still hold go with it. What
+/// cannot be understood holds.
+fn lifts_rejections(request: &Request<'_>, now: Option<Timestamp>) -> bool {
+    let child = Child::of(request).filter(|child| !child.deleting && !deletes_for_others(request));
+    let Some(child) = child else { return false };
+    let Some(entries) = child.stored(REJECTIONS).map(Entries::<Rejection>::decode) else { return false };
+    let holds = |entry: &Rejection| {
+        let is_stale = entry.generation.zip(child.generation).is_some_and(|(bound, is)| bound != is);
+        let is_over = entry.expires.zip(now).is_some_and(|(expires, now)| now >= expires);
+        !is_stale && !is_over
+    };
+    entries.faults().next().is_some() || entries.valid().any(|(_, entry)| holds(entry))
 }
 
 /// Whether a request changes what people have decided.
@@ -98,24 +110,31 @@ fn relaxes(old: Option<&str>, new: Option<&str>) -> bool {
 }
 
 /// Denies a request that decides without the right to, and signs what is decided with it.
-pub(crate) fn apply(
-    decision: &mut Decision,
-    request: &Request<'_>,
-    user: UserHash,
-    settings: &Settings,
-    authority: &Authority,
-) {
-    if !decision.verdict.is_allowed() || !may_decide(request, settings) {
+pub(crate) fn apply(decision: &mut Decision, request: &Request<'_>, user: UserHash, facts: &Facts<'_>) {
+    let settings = facts.settings;
+    if !decision.verdict.is_allowed() || !may_decide(request, settings, Some(facts.now)) {
         return;
     }
     let Some(child) = Child::of(request) else { return };
-    if decision.actor == Some(Actor::Controller) || child.controllers().contains(user) {
-        // It counts for nothing, and whoever copies it would copy it again.
+    let reconciles = decision.actor == Some(Actor::Controller) || child.controllers().contains(user);
+    let deletes = decision.class == Class::Delete;
+    if reconciles && (!deletes || decision.cause == Some(Cause::Cleanup)) {
+        // It counts for nothing, and whoever copies it would copy it again; and what belongs to an owner goes with it.
         return;
     }
     if settings.authorization == Authorization::None {
-        return sign(decision, request);
+        let is_program = reconciles || is_machine(request) && decision.cause != Some(Cause::Cleanup);
+        if deletes && is_program {
+            decision.explanation.saw(Rule::Rejection, "the object itself carries some that hold");
+            decision.explanation.decides_alone(Rule::Rejection);
+            decision.resolution = Resolution::Rejected;
+            deny(decision, Denial::forbidden(answer::rejecting_itself(&child.id)));
+        } else {
+            sign(decision, request);
+        }
+        return;
     }
+    let authority = &facts.authority;
     let denial = match authority {
         Authority::Granted => {
             decision.explanation.saw(Rule::Authorization, "may approve drifts here");
@@ -132,6 +151,10 @@ pub(crate) fn apply(
         }
     };
     decision.explanation.decides_alone(Rule::Authorization);
+    deny(decision, denial);
+}
+
+fn deny(decision: &mut Decision, denial: Denial) {
     decision.verdict = Verdict::Deny(denial);
     decision.patch = Default::default();
     decision.effects.clear();

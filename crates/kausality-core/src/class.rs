@@ -24,9 +24,9 @@ pub enum Class {
     Metadata,
     /// An update, be it of the status, that takes an object from the owner that controls it, and leaves the intent as it is.
     Release,
-    /// An update that gives an object its first controlling owner, and leaves the intent as it is.
+    /// The same that gives an object its first controlling owner.
     Adopt,
-    /// An update that changes a label by which a policy, a rule or the parent selects objects, and leaves the intent as it is.
+    /// The same that changes a label by which a policy, a rule or the parent selects objects.
     Relabel,
     /// A Pod is evicted that could not be read; where it can, its eviction is [its deletion](crate::Review::as_deletion_of).
     Evict,
@@ -58,11 +58,10 @@ impl Class {
             part => part,
         };
         match (request.operation, part) {
-            (Operation::Update, "status")
-                if changes_controller(request) && status_stores_metadata(&request.resource.group) =>
-            {
-                Self::Release
-            }
+            (Operation::Update, "status") if !status_stores_metadata(&request.resource.group) => Self::Status,
+            (Operation::Update, "status") if changes_controller(request) => Self::Release,
+            (Operation::Update, "status") if adopts(request) => Self::Adopt,
+            (Operation::Update, "status") if relabels(request, settings) => Self::Relabel,
             (Operation::Update, "status") => Self::Status,
             (Operation::Update, "scale") if same_intent(request) => Self::Metadata,
             (Operation::Update, "scale") => Self::Scale,
@@ -195,8 +194,9 @@ fn is_binding(request: &Request<'_>) -> bool {
         }
 }
 
-/// Whether an update of the status of this kind stores metadata, too. That of custom resources does not.
-pub(crate) fn status_stores_metadata(group: &str) -> bool {
+/// Whether an update of the status of kinds of this group stores metadata, too. That of custom resources does not.
+#[must_use]
+pub fn status_stores_metadata(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 

@@ -58,8 +58,7 @@ pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
         (Class::Bind, _, Some(sent)) => decision.bind(sent),
         _ => decision.pass_by(class),
     }
-    let settings = facts.settings;
-    authority::apply(&mut decision.decision, request, user, settings, &facts.authority);
+    authority::apply(&mut decision.decision, request, user, facts);
     decision.record_writer(request);
     decision.tell_mistakes(request);
     decision.finish(request)
@@ -127,7 +126,8 @@ impl Draft {
     /// Tells people at once of annotations that they write and that will not do what they mean.
     fn tell_mistakes(&mut self, request: &Request<'_>) {
         if self.writer != Some(Writer::Controller) && self.decision.verdict.is_allowed() {
-            mistakes::of(request).into_iter().for_each(|mistake| self.warn(mistake));
+            let mistakes = mistakes::of(request, self.decision.mode);
+            mistakes.into_iter().for_each(|mistake| self.warn(mistake));
         }
     }
 

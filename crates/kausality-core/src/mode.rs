@@ -50,16 +50,28 @@ pub(crate) fn choose(
         (mode, "the parent's annotation".to_owned())
     } else if let Some(mode) = read(namespace, "the namespace") {
         (mode, format!("the annotation of namespace {}", request.namespace))
-    } else if let Some((mode, policy)) = facts.settings.policies.mode(&Target {
-        group: &request.resource.group,
-        resource: &request.resource.resource,
-        namespace: &request.namespace,
-        namespace_labels: facts.namespace.map(|namespace| &namespace.labels),
-        labels,
-    }) {
+    } else if let Some((mode, policy)) = facts.settings.policies.mode(&target(request, labels, facts)) {
         (mode, format!("policy {policy}"))
     } else {
         (facts.settings.default_mode, "the default".to_owned())
     };
     Chosen { mode, from, faults }
+}
+
+/// Whether no policy is for the object that a request is about, which the API server could not tell: it holds selectors
+/// against the labels of what is sent, be that a Scale or an Eviction. Where the namespace is not known, nothing is left out.
+pub(crate) fn is_left_out(request: &Request<'_>, child: &Child<'_>, facts: &Facts<'_>) -> bool {
+    request.is_by_another_kind()
+        && (facts.namespace.is_some() || request.namespace.is_empty())
+        && facts.settings.policies.leave_out(&target(request, &child.labels(request), facts))
+}
+
+fn target<'a>(request: &'a Request<'_>, labels: &'a Labels, facts: &Facts<'a>) -> Target<'a> {
+    Target {
+        group: &request.resource.group,
+        resource: &request.resource.resource,
+        namespace: &request.namespace,
+        namespace_labels: facts.namespace.map(|namespace| &namespace.labels),
+        labels,
+    }
 }

@@ -116,6 +116,16 @@ impl Policies {
         Some(best.1)
     }
 
+    /// Whether an object is left out by its labels: some policy is for its resource and namespace, and none is for its labels.
+    pub(crate) fn leave_out(&self, target: &Target<'_>) -> bool {
+        let is_meant = |spec: &KausalitySpec| namespace_rank(spec.namespaces.as_ref(), target).is_some();
+        let mut meant = self
+            .naming(&self.by_resource, target.group, target.resource, target.namespace)
+            .filter(|(_, policy, _)| is_meant(&policy.spec))
+            .peekable();
+        meant.peek().is_some() && !meant.any(|(_, policy, _)| selects(&policy.spec, target))
+    }
+
     /// The labels by which policies select objects of a resource, as far as they may be for a namespace.
     pub(crate) fn selecting_labels<'a>(
         &'a self,

@@ -131,6 +131,7 @@ impl Review<'_> {
         for (field, value) in [
             ("operation", "DELETE".into()),
             ("subResource", "".into()),
+            ("requestSubResource", "eviction".into()),
             ("kind", serde_json::json!({"group": "", "version": "v1", "kind": "Pod"})),
             ("oldObject", pod.clone()),
         ] {
@@ -179,6 +180,9 @@ pub struct Request<'a> {
     /// `status`, `scale` and so on; empty for the object itself.
     #[serde(borrow, default)]
     pub sub_resource: Text<'a>,
+    /// The subresource that the client wrote to: of a review [as a deletion](Review::as_deletion_of), that of the eviction.
+    #[serde(borrow, default)]
+    pub request_sub_resource: Text<'a>,
     /// The object's name; empty on CREATE with `generateName`.
     #[serde(borrow, default)]
     pub name: Text<'a>,
@@ -214,6 +218,11 @@ impl Request<'_> {
             _ => return Ok(()),
         };
         Err(BadReview::NoObject { operation: self.operation.as_str(), missing })
+    }
+
+    /// Whether its body is an object of another kind, with other labels, which selectors of objects are held against.
+    pub(crate) fn is_by_another_kind(&self) -> bool {
+        self.sub_resource == "scale" || self.request_sub_resource == "eviction"
     }
 
     /// Whether nothing must come of it.

@@ -190,7 +190,7 @@ impl Admission for Decisions {
     }
 
     fn matches(&self, write: &Write<'_>) -> bool {
-        let changes = matches!(write.operation, "CREATE" | "UPDATE");
+        let changes = matches!(write.operation, "CREATE" | "UPDATE" | "DELETE");
         changes
             && !is_excluded(write.namespace)
             && matches!(write.subresource, "" | "status")

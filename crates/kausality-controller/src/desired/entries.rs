@@ -9,10 +9,11 @@ use kausality_api::{
     status::ParentKind,
 };
 use kausality_cluster::registration::{
-    self, MATTERS, RELABELS, decision_rule,
+    self, NOT_A_PLAIN_BINDING, RELABELS, changes_metadata, decision_rule,
     excluded::{self, NAMESPACE, NOT_OF_NODES},
-    rules, status_decision_rule, status_rules,
+    has_pods, matters, of_status, of_status_metadata, part_rules, rules, status_decision_rule, status_rules,
 };
+use kausality_core::class::status_stores_metadata;
 use serde_json::{Value, json};
 
 use super::{
@@ -43,58 +44,134 @@ pub(super) fn of(
     if resources.is_empty() {
         return Vec::new();
     }
-    let mut entries = Vec::new();
-    for Area { suffix, selector, scope, rank } in areas(spec.namespaces.as_ref(), &place.namespace) {
-        let others = others(name, spec, resources, rank, claims);
+    let stakes = stakes(spec);
+    let areas = areas(spec.namespaces.as_ref(), &place.namespace);
+    let entries = areas.iter().flat_map(|area| {
+        let others = others(name, spec, resources, area.rank, claims);
         let others = others.map(|others| condition_of("no-other-policy", &format!("!({others})")));
-        for Stake { suffix: stake, failure_policy, condition } in stakes(spec) {
-            let matters = match spec.object_selector {
-                Some(_) => format!("{MATTERS} || {RELABELS}"),
-                None => MATTERS.to_owned(),
-            };
-            let mut conditions = vec![
-                condition_of("intent-or-kausality-annotations", &matters),
-                condition_of("not-of-nodes", NOT_OF_NODES),
-            ];
-            conditions.extend(others.clone());
-            if resources.iter().any(|resource| is_role(resource)) {
-                let ours = json!(OWN_ROLES).to_string();
-                let expression = NOT_OUR_ROLES.replace("OURS", &ours);
-                conditions.push(condition_of("not-kausalitys-own-roles", &expression));
+        let reviewed = Reviewed { name, spec, resources, area, stakes: &stakes, others, place };
+        [reviewed.changes(), reviewed.status()].concat()
+    });
+    entries.collect()
+}
+
+/// What a policy has reviewed in one of its areas.
+struct Reviewed<'a> {
+    name: &'a str,
+    spec: &'a KausalitySpec,
+    resources: &'a [&'a Resource],
+    area: &'a Area,
+    stakes: &'a [Stake],
+    /// The condition that no other policy has it reviewed.
+    others: Option<Value>,
+    place: &'a Place,
+}
+
+/// Rules for resources of a group in a version, in a scope.
+type Rules = fn(&str, &str, &[&str], &str) -> Vec<Value>;
+
+impl Reviewed<'_> {
+    /// The webhooks for changes of objects.
+    fn changes(&self) -> Vec<Value> {
+        let objects = selector_of(self.spec.object_selector.as_ref());
+        let [whole, parts] = [rules as Rules, part_rules].map(|rules| self.rules(rules, |_| true));
+        let entries = self.stakes.iter().flat_map(|stake| {
+            let entry =
+                |part: &str, rules: &[Value], objects: &Value| self.change(stake, part, rules, objects);
+            match &self.spec.object_selector {
+                None => vec![entry("", &[whole.clone(), parts.clone()].concat(), &objects)],
+                // API servers hold selectors against what is sent, which has not the labels of the object.
+                Some(_) => vec![entry("", &whole, &objects), entry("-parts", &parts, &json!({}))],
             }
-            conditions.extend(condition.map(|(name, expression)| condition_of(name, &expression)));
-            entries.push(json!({
-                "name": webhook_name(&format!("{name}.drift{suffix}{stake}")),
-                "clientConfig": client(place, "/admit"),
-                "rules": by_version(resources)
-                    .iter()
-                    .flat_map(|((group, version), plurals)| rules(group, version, plurals, scope))
-                    .collect::<Vec<Value>>(),
-                "namespaceSelector": selector,
-                "objectSelector": selector_of(spec.object_selector.as_ref()),
-                "matchConditions": conditions,
-                "failurePolicy": failure_policy,
-                "reinvocationPolicy": "IfNeeded",
-                "matchPolicy": "Equivalent",
-                "sideEffects": "NoneOnDryRun",
-                "admissionReviewVersions": ["v1"],
-                "timeoutSeconds": TIMEOUT,
-            }));
-        }
-        let status: Vec<Value> = by_version(resources)
-            .iter()
-            .flat_map(|((group, version), plurals)| status_rules(group, version, plurals, scope))
-            .collect();
-        entries.push(registration::of_status(
-            &webhook_name(&format!("{name}.status{suffix}")),
-            &client(place, "/admit"),
-            &status,
-            others.as_slice(),
-            &selector,
-            &selector_of(spec.object_selector.as_ref()),
-        ));
+        });
+        entries.collect()
     }
-    entries
+
+    fn change(&self, stake: &Stake, part: &str, rules: &[Value], objects: &Value) -> Value {
+        let is_any = |is_such: fn(&Resource) -> bool| self.resources.iter().any(|resource| is_such(resource));
+        let matters = match self.relabels() {
+            Some(relabels) => format!("{} || {relabels}", matters()),
+            None => matters(),
+        };
+        let mut conditions = vec![
+            condition_of("intent-or-kausality-annotations", &matters),
+            condition_of("not-of-nodes", NOT_OF_NODES),
+        ];
+        conditions.extend(self.others.clone());
+        if is_any(is_role) {
+            let ours = json!(OWN_ROLES).to_string();
+            conditions.push(condition_of("not-kausalitys-own-roles", &NOT_OUR_ROLES.replace("OURS", &ours)));
+        }
+        if is_any(|resource| has_pods(&resource.group, &[&resource.plural])) {
+            conditions.push(condition_of("not-a-plain-binding", NOT_A_PLAIN_BINDING));
+        }
+        let condition = stake.condition.as_ref();
+        conditions.extend(condition.map(|(name, expression)| condition_of(name, expression)));
+        json!({
+            "name": webhook_name(&format!("{}.drift{}{}{part}", self.name, self.area.suffix, stake.suffix)),
+            "clientConfig": client(self.place, "/admit"),
+            "rules": rules,
+            "namespaceSelector": self.area.selector,
+            "objectSelector": objects,
+            "matchConditions": conditions,
+            "failurePolicy": stake.failure_policy,
+            "reinvocationPolicy": "IfNeeded",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "NoneOnDryRun",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": TIMEOUT,
+        })
+    }
+
+    /// The webhooks for updates of the status. Those that change metadata, which are few, are left to the second: it comes
+    /// later, so that the first has seen what was sent.
+    fn status(&self) -> Vec<Value> {
+        let Area { suffix, selector, .. } = self.area;
+        let objects = selector_of(self.spec.object_selector.as_ref());
+        let client = client(self.place, "/admit");
+        let stored = self.rules(status_rules, status_stores_metadata);
+        let strict = self.stakes.iter().find(|stake| stake.failure_policy == FailurePolicy::Fail);
+        let changes = strict.filter(|_| !stored.is_empty()).map(|stake| match &stake.condition {
+            Some((_, enforced)) => format!("({enforced}) && {}", changes_metadata(self.relabels())),
+            None => changes_metadata(self.relabels()),
+        });
+        let conditions = |own: &[(&str, &str)]| -> Vec<Value> {
+            let own = own.iter().map(|(name, expression)| condition_of(name, expression));
+            own.chain(self.others.clone()).collect()
+        };
+        let names =
+            ["status", "status-metadata"].map(|part| webhook_name(&format!("{}.{part}{suffix}", self.name)));
+        let [of_all, of_metadata] = &names;
+        let all = self.rules(status_rules, |_| true);
+        let Some(changes) = changes else {
+            return vec![of_status(of_all, &client, &all, &conditions(&[]), selector, &objects)];
+        };
+        let unchanged = conditions(&[("metadata-unchanged", &format!("!({changes})"))]);
+        let changed = conditions(&[("metadata-changes", &changes), ("not-of-nodes", NOT_OF_NODES)]);
+        vec![
+            of_status(of_all, &client, &all, &unchanged, selector, &objects),
+            of_status_metadata(of_metadata, &client, &stored, &changed, selector, &objects),
+        ]
+    }
+
+    /// Rules for its resources of some groups.
+    fn rules(&self, rules: Rules, is_meant: impl Fn(&str) -> bool) -> Vec<Value> {
+        let versions = by_version(self.resources);
+        let meant = versions.iter().filter(|((group, _), _)| is_meant(group));
+        meant
+            .flat_map(|((group, version), plurals)| rules(group, version, plurals, self.area.scope))
+            .collect()
+    }
+
+    /// The condition that labels change, where objects are selected by them.
+    fn relabels(&self) -> Option<&'static str> {
+        self.spec.object_selector.as_ref().map(|_| RELABELS)
+    }
+}
+
+/// The webhook that tells of mistakes in annotations of namespaces, which decide for all that is in them.
+pub(super) fn of_namespaces(place: &Place) -> Value {
+    registration::of_namespaces(&client(place, "/decisions"), None, &everywhere(&place.namespace))
 }
 
 /// The webhooks for decisions about drifts on parents of what a policy is about, where it does not have them reviewed.
@@ -155,13 +232,19 @@ pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
 }
 
 /// What the names of a policy's webhooks end with.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 18] = [
     "status",
     "status-selected",
+    "status-metadata",
+    "status-metadata-selected",
     "drift",
+    "drift-parts",
     "drift-log",
+    "drift-log-parts",
     "drift-selected",
+    "drift-selected-parts",
     "drift-selected-log",
+    "drift-selected-log-parts",
     "decisions",
     "decisions-selected",
     "decisions-status",

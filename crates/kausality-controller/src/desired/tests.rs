@@ -199,7 +199,7 @@ fn what_cannot_be_understood_holds_as_it_did() {
     let place = Place { bundle: "OTHER".to_owned(), ..place() };
     let after = desired(&bad, &served(), &stored, &place);
     let kept = after.mutating.unwrap()["webhooks"].as_array().cloned().unwrap();
-    assert_eq!(kept.len(), 2);
+    assert_eq!(kept.len(), stored.len());
     assert_eq!(kept[0]["rules"], stored[0]["rules"]);
     assert_ne!(kept[0]["clientConfig"], stored[0]["clientConfig"]);
     let status = conditions::status(&bad[0], &after.findings["p"], Ok(()), Timestamp::UNIX_EPOCH);
@@ -224,20 +224,23 @@ fn decisions_have_a_path_of_their_own() {
     let of_status = "q.decisions-status.kausality.io /decisions";
     let [p, q] = ["p.drift.kausality.io /admit", "q.drift.kausality.io /admit"];
     let [of_p, of_q] = ["p.status.kausality.io /admit", "q.status.kausality.io /admit"];
+    let metadata = "q.status-metadata.kausality.io /admit";
     let inputs = "q.inputs.kausality.io /inputs";
-    assert_eq!(shown(&before), [decisions, of_status, p, of_p, q, of_q, inputs]);
+    let namespaces = "decisions-namespaces.kausality.io /decisions";
+    let expected = [decisions, of_status, p, of_p, q, of_q, metadata, inputs, namespaces];
+    assert_eq!(shown(&before), expected);
     // No status is refused because nobody answers.
     assert_eq!(
         (&before[0]["failurePolicy"], &before[1]["failurePolicy"]),
         (&json!("Fail"), &json!("Ignore"))
     );
     let bad = [policy(&deployments("log")), named("q", &json!({"mode": "sometimes"}))];
-    assert_eq!(
-        shown(&webhooks(&desired(&bad, &served(), &before, &place()))),
-        [decisions, of_status, p, of_p, q, of_q, inputs]
-    );
+    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), expected);
     let alone = desired(&bad, &served(), &before, &place()).alone("q").unwrap();
-    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, of_status, q, of_q, inputs]);
+    assert_eq!(
+        shown(alone["webhooks"].as_array().unwrap()),
+        [decisions, of_status, q, of_q, metadata, inputs]
+    );
 }
 
 /// A group whose server does not answer stays watched; one that is gone for sure does not.
@@ -295,7 +298,10 @@ fn what_the_api_server_refuses_holds_as_it_did() {
     let shown = |entry: &Value| format!("{} {}", entry["name"].as_str().unwrap(), entry["failurePolicy"]);
     let shown: Vec<String> = found.iter().map(shown).collect();
     let [bad, good] = ["bad", "good"].map(|policy| format!(r#"{policy}.status.kausality.io "Ignore""#));
-    let expected = [r#"bad.drift.kausality.io "Ignore""#, &bad, r#"good.drift.kausality.io "Fail""#, &good];
+    let metadata = r#"good.status-metadata.kausality.io "Fail""#;
+    let namespaces = r#"decisions-namespaces.kausality.io "Ignore""#;
+    let drifts = [r#"bad.drift.kausality.io "Ignore""#, r#"good.drift.kausality.io "Fail""#];
+    let expected = [drifts[0], &bad, drifts[1], &good, metadata, namespaces];
     assert_eq!(shown, expected);
     // What is not registered leaves nothing to others.
     assert_eq!(found[2]["matchConditions"].as_array().unwrap().len(), 2, "{:#}", found[2]);
@@ -328,7 +334,10 @@ fn a_policy_can_be_tried_alone() {
             alone["webhooks"].as_array()?.iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         Some(names.collect::<Vec<_>>().join(" "))
     };
-    assert_eq!(names("p").unwrap(), "p.drift-log.kausality.io p.drift.kausality.io p.status.kausality.io");
+    assert_eq!(
+        names("p").unwrap(),
+        "p.drift-log.kausality.io p.drift.kausality.io p.status.kausality.io p.status-metadata.kausality.io"
+    );
     assert_eq!(names("p.drift").unwrap(), "p.drift.drift.kausality.io p.drift.status.kausality.io");
     assert_eq!(names("q"), None);
 }
@@ -359,7 +368,15 @@ fn a_policy_for_which_there_is_no_room_is_faulty_by_itself() {
     let policies = [named("a", &big), named("b", &big), named("c", &deployments("enforce"))];
     let desired = desired(&policies, &served, &[], &place());
     let entries: Vec<Value> = webhooks(&desired).iter().map(|entry| entry["name"].clone()).collect();
-    let expected = ["a.drift", "a.status", "a.inputs", "c.drift", "c.status"];
+    let expected = [
+        "a.drift",
+        "a.status",
+        "a.inputs",
+        "c.drift",
+        "c.status",
+        "c.status-metadata",
+        "decisions-namespaces",
+    ];
     assert_eq!(entries, expected.map(|name| format!("{name}.kausality.io")));
     let fault = desired.findings["b"].fault.clone().unwrap_or_default();
     assert!(fault.contains("does not fit"), "{fault}");
@@ -584,4 +601,170 @@ fn excluded_namespaces_are_meant_by_name_alone() {
     assert_eq!(meant(json!({"selector": {"matchLabels": {"team": "a"}}})), [true, false, false, false]);
     let named = json!({"names": ["shop", "edge", "kube-flannel", "kube-system"]});
     assert_eq!(meant(named), [true; 4]);
+}
+
+/// Whether the conditions of an entry hold for a request.
+fn asks(entry: &Value, request: &Value, old: &Value, new: &Value) -> bool {
+    let mut context = cel::Context::default();
+    for (name, value) in [("request", request), ("oldObject", old), ("object", new)] {
+        context.add_variable(name, value).unwrap();
+    }
+    entry["matchConditions"].as_array().unwrap().iter().all(|condition| {
+        let program = cel::Program::compile(condition["expression"].as_str().unwrap()).unwrap();
+        program.execute(&context).unwrap() == cel::Value::Bool(true)
+    })
+}
+
+/// Changes an object as a merge patch says.
+fn merge(object: &mut Value, patch: &Value) {
+    match patch.as_object() {
+        Some(fields) => fields.iter().for_each(|(name, patch)| match patch {
+            Value::Null => drop(object.as_object_mut().unwrap().remove(name)),
+            _ => merge(&mut object[name], patch),
+        }),
+        None => *object = patch.clone(),
+    }
+}
+
+fn entry(desired: &Desired, name: &str) -> Value {
+    let found = webhooks(desired).into_iter().find(|entry| entry["name"] == format!("{name}.kausality.io"));
+    found.unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Selectors are held against what is sent: a Scale, an Eviction or a Binding has not the labels of the object.
+#[test]
+fn what_lacks_the_labels_of_its_object_is_not_selected_by_them() {
+    let mut served = served();
+    served.insert(resource("", "v1", "pods"));
+    let resources = json!([{"apiGroups": ["", "apps"], "resources": ["pods", "deployments"]}]);
+    let selector = json!({"matchLabels": {"team": "a"}});
+    let spec = json!({"resources": resources, "mode": "enforce", "objectSelector": selector});
+    let desired = desired(&[policy(&spec)], &served, &[], &place());
+    let (whole, parts) = (entry(&desired, "p.drift"), entry(&desired, "p.drift-parts"));
+    let reviewed = |entry: &Value| -> Vec<String> {
+        let rules = entry["rules"].as_array().unwrap().iter();
+        let names = rules.flat_map(|rule| rule["resources"].as_array().unwrap());
+        names.map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(reviewed(&whole), ["pods", "pods/ephemeralcontainers", "pods/resize", "deployments"]);
+    let expected = ["pods/scale", "bindings", "pods/binding", "pods/eviction", "deployments/scale"];
+    assert_eq!(reviewed(&parts), expected);
+    assert_eq!((&whole["objectSelector"], &parts["objectSelector"]), (&selector, &json!({})));
+    assert_eq!((&whole["failurePolicy"], &parts["failurePolicy"]), (&json!("Fail"), &json!("Fail")));
+
+    // A binding that brings nothing of ours must not wait.
+    let bind = |resource: &str, part: &str, annotation: &str| {
+        let request = json!({"operation": "CREATE", "userInfo": {"username": "scheduler"}, "subResource": part,
+            "resource": {"group": "", "resource": resource}});
+        asks(&parts, &request, &Value::Null, &json!({"metadata": {"annotations": {annotation: "x"}}}))
+    };
+    assert!(!bind("pods", "binding", "team") && !bind("bindings", "", "team"));
+    assert!(bind("pods", "binding", "kausality.io/freeze") && bind("bindings", "", "kausality.io/freeze"));
+    assert!(bind("pods", "eviction", "team"));
+}
+
+/// Built-in kinds store metadata by way of the status: what is enforced elsewhere does not pass there because nobody answers.
+/// Whoever reports on an object, kubelets first of all, waits for nobody.
+#[test]
+fn metadata_does_not_pass_by_way_of_the_status() {
+    let mut spec = deployments("enforce");
+    spec["resources"] = json!([{"apiGroups": ["apps", "example.com"], "resources": ["*"]}]);
+    let enforced = desired(&[policy(&spec)], &served(), &[], &place());
+    let (all, metadata) = (entry(&enforced, "p.status"), entry(&enforced, "p.status-metadata"));
+    assert_eq!((&all["failurePolicy"], &metadata["failurePolicy"]), (&json!("Ignore"), &json!("Fail")));
+    assert_eq!((all["rules"].as_array().unwrap().len(), metadata["rules"].as_array().unwrap().len()), (3, 1));
+    let labelled = {
+        let mut spec = spec.clone();
+        spec["objectSelector"] = json!({"matchLabels": {"team": "a"}});
+        desired(&[policy(&spec)], &served(), &[], &place())
+    };
+    let by_labels = [entry(&labelled, "p.status"), entry(&labelled, "p.status-metadata")];
+    let before = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"kausality.io/freeze": "true", "a": "b"},
+        "ownerReferences": [{"uid": "a", "controller": true}]}, "status": {}});
+    let asked = |entries: [&Value; 2], group: &str, user: &str, change: Value| {
+        let mut after = before.clone();
+        merge(&mut after, &change);
+        let request = json!({"operation": "UPDATE", "resource": {"group": group, "resource": "any"},
+            "userInfo": {"username": user, "groups": [if user.starts_with("system:node:") { "system:nodes" } else { "all" }]},
+            "subResource": "status"});
+        entries.map(|entry| asks(entry, &request, &before, &after))
+    };
+    let plain = |group: &str, user: &str, change: Value| asked([&all, &metadata], group, user, change);
+    let (first, second) = ([true, false], [false, true]);
+    assert_eq!(plain("apps", "system:node:n1", json!({"status": {"replicas": 1}})), first);
+    assert_eq!(plain("apps", "bob", json!({"metadata": {"annotations": {"a": "c"}}})), first);
+    let fact = json!({"metadata": {"annotations": {"kausality.io/settled.abcdefg": "x"}}});
+    assert_eq!(plain("apps", "bob", fact), first, "a fact of ours is added by ourselves");
+    for change in [
+        json!({"metadata": {"ownerReferences": null}}),
+        json!({"metadata": {"ownerReferences": [{"uid": "b"}]}}),
+        json!({"metadata": {"annotations": {"kausality.io/freeze": null}}}),
+        json!({"metadata": {"annotations": {"kausality.io/freeze": "false"}}}),
+        json!({"metadata": {"annotations": {"kausality.io/approvals": "[]"}}}),
+    ] {
+        assert_eq!(plain("apps", "bob", change.clone()), second, "{change}");
+        assert_eq!(plain("batch", "bob", change.clone()), second, "{change}");
+        assert_eq!(plain("storage.k8s.io", "bob", change.clone()), second, "{change}");
+        assert_eq!(plain("example.com", "bob", change.clone()), first, "it stores none: {change}");
+        assert!(!plain("apps", "system:node:n1", change)[1], "no kubelet waits");
+    }
+    let relabels = json!({"metadata": {"labels": {"team": "b"}}});
+    assert_eq!(plain("apps", "bob", relabels.clone()), first);
+    assert_eq!(asked(by_labels.each_ref(), "apps", "bob", relabels), second);
+
+    // Where nothing is enforced, there is one entry for all.
+    let log = desired(&[policy(&deployments("log"))], &served(), &[], &place());
+    assert!(webhooks(&log).iter().all(|entry| entry["name"] != "p.status-metadata.kausality.io"));
+}
+
+/// A freeze goes with the object that carries it; most deletions are nobody's business.
+#[test]
+fn deletions_of_parents_are_reviewed_where_something_was_decided() {
+    let mut asked = policy(&deployments("enforce"));
+    let parents = json!([{"apiGroup": "example.com", "kind": "Widget", "resource": "widgets"}]);
+    asked.status = serde_json::from_value(json!({"parents": parents})).unwrap();
+    let entry = entry(&desired(&[asked], &served(), &[], &place()), "p.decisions");
+    assert_eq!(entry["rules"][0]["operations"], json!(["CREATE", "UPDATE", "DELETE"]));
+    let object = |key: &str| json!({"metadata": {"annotations": {key: "true"}}});
+    let request = |operation: &str| {
+        json!({"operation": operation, "userInfo": {"username": "bob"},
+            "resource": {"group": "example.com", "resource": "widgets"}})
+    };
+    for (key, deleted, written) in [
+        ("kausality.io/freeze", true, true),
+        ("kausality.io/rejections", true, true),
+        ("kausality.io/approvals", false, true),
+        ("kausality.io/mode", false, true),
+        ("kausality.io/mdoe", false, true),
+        ("kausality.io/settled.abcdefg", false, true),
+        ("kausality.io/trace.abcdefg", false, false),
+        ("team", false, false),
+    ] {
+        let (with, without) = (object(key), json!({"metadata": {}}));
+        assert_eq!(asks(&entry, &request("DELETE"), &with, &Value::Null), deleted, "{key}");
+        assert_eq!(asks(&entry, &request("CREATE"), &Value::Null, &with), written, "{key}");
+        assert_eq!(asks(&entry, &request("UPDATE"), &without, &with), written, "{key}");
+        assert_eq!(asks(&entry, &request("UPDATE"), &with, &without), written, "{key}");
+        assert!(!asks(&entry, &request("UPDATE"), &with, &with), "{key}");
+    }
+    assert!(!asks(&entry, &request("DELETE"), &json!({"metadata": {}}), &Value::Null));
+    assert!(!asks(&entry, &request("DELETE"), &Value::Null, &Value::Null));
+}
+
+/// A misspelt mode is enforced for all that is in a namespace; but nobody's namespace waits for us.
+#[test]
+fn mistakes_in_annotations_of_namespaces_are_told() {
+    let namespaces =
+        entry(&desired(&[policy(&deployments("enforce"))], &served(), &[], &place()), "decisions-namespaces");
+    assert_eq!(namespaces["failurePolicy"], "Ignore");
+    assert_eq!(namespaces["rules"][0]["resources"], json!(["namespaces"]));
+    // Where a policy has them reviewed, they are told there.
+    let mut served = served();
+    served.insert(resource("", "v1", "namespaces"));
+    let spec = json!({"resources": [{"apiGroups": [""], "resources": ["namespaces"]}], "mode": "enforce"});
+    let names: Vec<Value> = webhooks(&desired(&[policy(&spec)], &served, &[], &place()))
+        .iter()
+        .map(|entry| entry["name"].clone())
+        .collect();
+    assert!(!names.contains(&json!("decisions-namespaces.kausality.io")), "{names:?}");
 }

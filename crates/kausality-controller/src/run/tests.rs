@@ -83,11 +83,11 @@ impl Fake {
         }
     }
 
-    /// The entries that may be denied something, with what happens without an answer. Those of the status are left out.
+    /// The entries for changes of objects, with what happens without an answer.
     fn entries(&self) -> Vec<String> {
         let webhooks = self.objects.get(MUTATING).map(|found| found["webhooks"].as_array().cloned().unwrap());
         let webhooks = webhooks.unwrap_or_default();
-        let gates = webhooks.iter().filter(|entry| !entry["name"].to_string().contains(".status."));
+        let gates = webhooks.iter().filter(|entry| entry["name"].to_string().contains(".drift."));
         gates.map(|entry| format!("{} {}", entry["name"], entry["failurePolicy"])).collect()
     }
 

@@ -35,16 +35,18 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     let class = Class::of(request, facts.settings);
     let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
     let mut draft = Draft::new(class);
-    let (Some(sent), Some(child)) = (&request.object, Child::of(request)) else {
+    let Some(child) = Child::of(request).filter(|_| class != Class::Own) else {
         draft.pass_by(class);
         return draft.finish(request);
     };
-    if class == Class::Own {
-        draft.pass_by(class);
-        return draft.finish(request);
-    }
     draft.saw(Rule::Class, "not watched: only what people decide about its children is looked at");
     draft.decided_by(Rule::Class);
+    let Some(sent) = &request.object else {
+        if !draft.washes_freeze(request, &child) {
+            authority::apply(&mut draft.decision, request, user, facts);
+        }
+        return draft.finish(request);
+    };
 
     let none = Annotations::default();
     let stored = request.old_object.as_ref().map_or(&none, |stored| &stored.metadata.annotations);
@@ -73,7 +75,7 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     // What is known to be a copy means nothing here.
     let copies = child.controllers().contains(user) || child.has_owner && managers::copies(request);
     if !bound && !copies {
-        authority::apply(&mut draft.decision, request, user, facts.settings, &facts.authority);
+        authority::apply(&mut draft.decision, request, user, facts);
     }
     draft.writer = Some(if copies { Writer::Controller } else { Writer::Free }).filter(|_| !bound);
     draft.record_writer(request);

@@ -72,6 +72,11 @@ impl Draft {
             _ => Child::of(request),
         };
         let Some(child) = child else { return };
+        if mode::is_left_out(request, &child, facts) {
+            self.saw(Rule::Class, "no policy is for an object with these labels");
+            self.decided_by(Rule::Class);
+            return;
+        }
         let change = Change::new(review, facts.settings.redaction(request));
         let owner = facts::parent(request);
         let parent = match &facts.parent {
@@ -158,7 +163,7 @@ impl Draft {
         }
         match (class, &request.old_object, &request.object) {
             _ if !self.decision.verdict.is_allowed() => {}
-            (Class::Release, Some(stored), Some(sent)) if request.sub_resource == "status" => {
+            (_, Some(stored), Some(sent)) if request.sub_resource == "status" => {
                 self.note_status(request, stored, sent, user, facts);
             }
             (Class::Release | Class::Adopt | Class::Relabel, Some(stored), Some(sent)) => {

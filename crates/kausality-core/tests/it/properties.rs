@@ -251,9 +251,9 @@ proptest! {
         let decision = sample.decide();
         prop_assert_ne!(decision.mode, Some(Mode::Enforce));
         let by_rule = matches!(decision.resolution, Resolution::Denied(_));
-        let is_frozen = sample.request["oldObject"]["metadata"]["annotations"][FREEZE].is_string();
-        let ordered =
-            by_rule || is_frozen || [FREEZE, REJECTIONS].iter().any(|key| sample.on_parent(key).is_some());
+        let of_itself = &sample.request["oldObject"]["metadata"]["annotations"];
+        let is_ordered = |key: &&str| of_itself[*key].is_string() || sample.on_parent(key).is_some();
+        let ordered = by_rule || [FREEZE, REJECTIONS].iter().any(is_ordered);
         prop_assert!(!denied(&decision) || ordered && is_order(&decision), "{:?}", decision.verdict);
     }
 
@@ -376,7 +376,8 @@ proptest! {
             unread(Kin::None, Some(Err(why))),
         ] {
             let decision = sample.decide();
-            prop_assert!(!denied(&decision) || decision.resolution == Resolution::Frozen);
+            let ordered = matches!(decision.resolution, Resolution::Frozen | Resolution::Rejected);
+            prop_assert!(!denied(&decision) || ordered, "{:?}", decision.verdict);
         }
         let decision = unread(sample.parent.clone(), sample.scaled.clone()).decide();
         prop_assert!(!denied(&decision) || is_order(&decision));

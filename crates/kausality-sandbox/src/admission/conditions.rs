@@ -212,7 +212,8 @@ mod tests {
             (free(), owned(&["a"]), true),
             (owned(&["b"]), owned(&["a"]), true),
             (owned(&["a"]), owned(&["a"]), false),
-            (owned(&["a"]), free(), false),
+            (owned(&["a"]), free(), true),
+            (free(), free(), false),
         ] {
             let request = json!({"operation": "UPDATE", "resource": {"group": "apps"}});
             let facts = [("object", new), ("oldObject", old), ("request", request)];

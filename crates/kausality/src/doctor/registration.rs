@@ -48,6 +48,7 @@ fn is_own(entry: &Value) -> bool {
     [
         registration::WEBHOOK,
         registration::OF_STATUS,
+        registration::OF_STATUS_METADATA,
         registration::OF_DECISIONS,
         registration::OF_STATUS_DECISIONS,
     ]
@@ -170,15 +171,17 @@ fn is_about_namespaces(entry: &Value) -> bool {
     list(entry, "/rules").iter().any(|rule| text(rule, "/scope") != "Cluster")
 }
 
-/// The resources that the entries are about, with their groups and versions, subresources aside. Inputs are only observed, and
-/// nobody reads them.
+/// The resources that the entries are about, with their groups and versions, subresources and bindings aside. Inputs are only
+/// observed, mistakes on namespaces only told, and nobody reads either for that.
 pub(super) fn resources(mutating: &Seen) -> impl Iterator<Item = (&str, &str, &str)> {
-    let entries = entries(mutating).iter().filter(|entry| !registration::is_of_inputs(text(entry, "/name")));
+    let is_silent = |name: &str| registration::is_of_inputs(name) || name == registration::OF_NAMESPACES;
+    let entries = entries(mutating).iter().filter(move |entry| !is_silent(text(entry, "/name")));
     let rules = entries.flat_map(|entry| list(entry, "/rules"));
     rules.flat_map(|rule| {
         texts(rule, "/apiGroups").flat_map(move |group| {
             let version = texts(rule, "/apiVersions").next().unwrap_or("*");
-            let plural = texts(rule, "/resources").filter(|name| !name.contains(['/', '*']));
+            let plural = texts(rule, "/resources")
+                .filter(move |name| !name.contains(['/', '*']) && (group, *name) != ("", "bindings"));
             plural.map(move |plural| (group, version, plural))
         })
     })

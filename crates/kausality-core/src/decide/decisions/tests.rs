@@ -46,13 +46,14 @@ impl Write {
                 "metadata": {"name": "b", "namespace": "shop", "uid": "b-1", "generation": 1,
                     "annotations": annotations, "ownerReferences": if self.owned { owner } else { json!([]) }}})
         };
-        let (created, old) = (self.operation == "CREATE", object(&self.stored, 1));
+        let (created, deleted) = (self.operation == "CREATE", self.operation == "DELETE");
+        let (old, new) = (object(&self.stored, 1), object(&self.sent, 2));
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": self.operation, "namespace": "shop", "name": "b", "subResource": self.part,
             "kind": {"group": "example.com", "version": "v1", "kind": "Box"},
             "resource": {"group": "example.com", "version": "v1", "resource": "boxes"},
             "userInfo": {"username": self.user},
-            "object": object(&self.sent, 2), "oldObject": if created { Value::Null } else { old }}})
+            "object": if deleted { Value::Null } else { new }, "oldObject": if created { Value::Null } else { old }}})
         .to_string();
         let review = Review::parse(review.as_bytes()).unwrap();
         let own_users = ["kausality".to_owned()].into();
@@ -113,6 +114,41 @@ fn what_is_decided_carries_the_name_of_who_decides() {
     let write = Write { user: "dave", sent: approval("alice"), ..Write::default() };
     assert_eq!(write.rbac(Authority::Granted).1, approval("dave"));
     assert_eq!(write.decide(Authorization::None, Authority::Unasked).1, approval("dave"));
+}
+
+/// An object that is deleted takes what was decided with it: the children would be cleaned up after.
+#[test]
+fn what_was_decided_is_not_deleted_with_its_object() {
+    let delete = |user: &'static str, stored: &Value| {
+        let write = Write { operation: "DELETE", user, stored: stored.clone(), ..Write::default() };
+        code(&write.decide(Authorization::None, Authority::Unasked).0)
+    };
+    let frozen = json!({"kausality.io/freeze": "true"});
+    let rejects =
+        json!({"kausality.io/rejections": r#"[{"apiVersion":"*","kind":"*","name":"*","reason":"no"}]"#});
+    assert_eq!((delete("alice", &frozen), delete(SOMEBODY, &frozen)), (403, 403));
+    assert_eq!((delete("alice", &rejects), delete(SOMEBODY, &rejects)), (200, 403));
+    for user in ["generic-garbage-collector", "namespace-controller"] {
+        let user = format!("system:serviceaccount:kube-system:{user}").leak();
+        assert_eq!((delete(user, &frozen), delete(user, &rejects)), (200, 200));
+    }
+    assert_eq!(delete(SOMEBODY, &json!({"kausality.io/freeze": "false"})), 200);
+    assert_eq!((delete(SOMEBODY, &approval("alice")), delete("kausality", &frozen)), (200, 200));
+    let write = Write { operation: "DELETE", stored: rejects, ..Write::default() };
+    assert_eq!(code(&write.rbac(Authority::Refused).0), 403);
+    assert_eq!(code(&write.rbac(Authority::Granted).0), 200);
+}
+
+/// Nobody else looks at them here, also as the object is created.
+#[test]
+fn mistakes_are_told() {
+    for operation in ["CREATE", "UPDATE"] {
+        let sent = json!({"kausality.io/mode": "lgo", "kausality.io/frezee": "true"});
+        let write = Write { operation, user: "bob", sent, ..Write::default() };
+        let (decision, _) = write.decide(Authorization::None, Authority::Unasked);
+        let [mode, name] = &decision.warnings[..] else { panic!("{operation}: {:?}", decision.warnings) };
+        assert!(mode.contains("taken for enforce") && name.contains("frezee: unknown"), "{mode} {name}");
+    }
 }
 
 /// The intent of the object is nobody's business, nor is any other annotation.

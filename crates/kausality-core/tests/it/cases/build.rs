@@ -264,6 +264,7 @@ fn review(request: &case::Request, bases: &Bases, old: Option<&Value>, new: Opti
             "kind": {"group": group, "version": version, "kind": shown["kind"]},
             "resource": {"group": resource_group, "version": "v1", "resource": base.resource},
             "subResource": request.sub_resource,
+            "requestSubResource": request.request_sub_resource.as_ref().unwrap_or(&request.sub_resource),
             "name": shown["metadata"]["name"],
             "namespace": shown["metadata"]["namespace"],
             "operation": request.operation,

@@ -41,6 +41,8 @@ pub(crate) struct Request {
     /// The base of the object.
     pub base: String,
     pub sub_resource: String,
+    /// The subresource that the client wrote to, where that is another.
+    pub request_sub_resource: Option<String>,
     pub user: String,
     pub user_uid: String,
     pub groups: Vec<String>,
@@ -58,6 +60,7 @@ impl Default for Request {
             operation: "UPDATE".to_owned(),
             base: "nodepool".to_owned(),
             sub_resource: String::new(),
+            request_sub_resource: None,
             user: "eks-controller".to_owned(),
             user_uid: String::new(),
             groups: Vec::new(),

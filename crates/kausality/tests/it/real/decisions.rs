@@ -1,7 +1,7 @@
 //! Who decides about drifts on parents whose kinds nobody has named to be watched.
 
 use kausality_api::annotation::Suffix;
-use kausality_testbed::{ControlPlane, eventually};
+use kausality_testbed::{AuditEvent, ControlPlane, eventually};
 use serde_json::{Value, json};
 
 use crate::real::{
@@ -21,7 +21,7 @@ async fn furnish(plane: &ControlPlane) {
         (
             "writer",
             json!([
-                {"apiGroups": ["example.com"], "resources": ["boxes"], "verbs": ["get", "patch"]},
+                {"apiGroups": ["example.com"], "resources": ["boxes"], "verbs": ["get", "patch", "delete"]},
                 {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch", "create"]},
             ]),
         ),
@@ -77,6 +77,28 @@ async fn who_may_decides(plane: &ControlPlane) {
     assert_eq!(serde_json::from_str::<Value>(&approvals).unwrap()[0]["by"], "dave", "{approvals}");
     let (done, said) = annotate(plane, OPERATOR, "kausality.io/approvals-", &[]);
     assert!(!done && said.contains(refusal), "{said}");
+
+    // What is decided is not washed away with its object, whose children would be cleaned up after.
+    let delete = || {
+        let arguments = ["delete", "box", "box", "--cascade=orphan", "--wait=false"];
+        let output = plane.kubectl(OPERATOR, &[]).args(arguments).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let rejection =
+        r#"kausality.io/rejections=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","reason":"no"}]"#;
+    for (order, lifted, reason) in [
+        ("kausality.io/freeze=true", "kausality.io/freeze-", "Box default/box is frozen"),
+        (rejection, "kausality.io/rejections-", "Box default/box carries rejections"),
+    ] {
+        let (done, said) = annotate(plane, "dave", order, &[]);
+        assert!(done, "{said}");
+        let (done, said) = delete();
+        assert!(!done && said.contains(reason), "{said}");
+        let (done, said) = annotate(plane, "dave", lifted, &[]);
+        assert!(done, "{said}");
+    }
+    let (done, said) = delete();
+    assert!(done, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,4 +158,45 @@ async fn beside_what_a_policy_names() {
         assert_eq!(entry["failurePolicy"], failure_policy, "{entry:#}");
     }
     who_may_decides(&plane).await;
+}
+
+/// Statuses of built-in kinds store metadata, too: that is reviewed once, and no way around the webhook while it is dead. Whoever
+/// reports on an object waits for nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_does_not_pass_by_way_of_the_status() {
+    let Some(plane) = stage().await else { return };
+    let webhook = Webhook::start_for(&plane, "deployments.apps").await;
+    must(&plane, "alice", &["create", "deployment", "web", "--image=nginx:1", "--replicas=0"]);
+    must(&plane, "dave", &["annotate", "deployment", "web", "kausality.io/freeze=true"]);
+    let patch = |patch: &str| {
+        let arguments = ["patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", patch];
+        kubectl(&plane, "bob", &arguments)
+    };
+    let lifts = r#"{"metadata": {"annotations": {"kausality.io/freeze": null}}}"#;
+    let adopts = r#"{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a",
+        "uid": "b", "controller": true}]}}"#;
+    let freeze =
+        || get(&plane, &["deployment", "web"])["metadata"]["annotations"]["kausality.io/freeze"].clone();
+    let asked = async |user: &str| {
+        eventually(PATIENCE, "a review in the audit log", async || {
+            let is_it = |event: &AuditEvent| event.user == user && event.resource == "deployments";
+            let event = plane.audit().unwrap().into_iter().rfind(is_it)?;
+            let asked = event.annotations.into_keys().filter(|key| key.ends_with("/decision"));
+            Some(asked.collect::<Vec<String>>())
+        })
+        .await
+        .unwrap()
+    };
+    let (done, said) = patch(lifts);
+    assert!(done && freeze() == "true", "{said}");
+    assert_eq!(asked("bob").await, ["status-metadata.kausality.io/decision"]);
+
+    drop(webhook);
+    for change in [lifts, adopts] {
+        let (done, said) = patch(change);
+        assert!(!done && said.contains("failed calling webhook \"status-metadata.kausality.io\""), "{said}");
+    }
+    assert_eq!(freeze(), "true");
+    let (done, said) = patch(r#"{"status": {"observedGeneration": 7}}"#);
+    assert!(done, "{said}");
 }

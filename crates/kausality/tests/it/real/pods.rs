@@ -4,7 +4,10 @@ use kausality_testbed::{MASTERS, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
-use crate::real::stage::*;
+use crate::real::{
+    controller::{Installation, policy, told},
+    stage::*,
+};
 
 const REPLICA_SETS: &str = "system:serviceaccount:kube-system:replicaset-controller";
 
@@ -137,4 +140,42 @@ async fn an_eviction_that_was_put_off_keeps_its_approval() {
     };
     let (evicted, ()) = tokio::join!(evict(), let_go);
     evicted.unwrap();
+}
+
+/// API servers hold selectors of objects against what is sent, and an Eviction or a Scale has not the labels of its object.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parts_of_what_a_policy_selects_by_labels_are_judged() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    let installation = Installation::start(&plane).await;
+    let _controller = installation.spawn_controller("controller.log", &[]);
+    let resources = json!([{"apiGroups": ["", "apps"], "resources": ["pods", "replicasets", "deployments"]}]);
+    let labels = json!({"matchLabels": {"app": "web"}});
+    let spec = json!({"resources": resources, "mode": "enforce", "objectSelector": labels});
+    apply(&plane, "alice", &policy("labelled", &spec));
+    told(&plane, "labelled", "Ready", "Configured").await;
+    installation.ready().await;
+    for (name, is_meant) in [("web", true), ("other", false)] {
+        must(&plane, "alice", &["create", "deployment", name, "--image=nginx:1", "--replicas=1"]);
+        must(&plane, "alice", &["rollout", "status", "deployment", name, "--timeout=60s"]);
+        let of = |kind: &str| {
+            let found = must(&plane, "alice", &["get", kind, "-l", &format!("app={name}"), "-o", "name"]);
+            found.trim().rsplit('/').next().unwrap().to_owned()
+        };
+        let (set, pod) = (of("replicasets"), of("pods"));
+        for (kind, owner) in [("deployment", name), ("replicaset", &set)] {
+            must(&plane, "dave", &["annotate", kind, owner, "kausality.io/freeze=true"]);
+        }
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": &pod, "namespace": "default"}});
+        let evicted = send(&plane, "carol", "POST", &pod, "eviction", &eviction).await;
+        let (scaled, said) = kubectl(&plane, "carol", &["scale", "replicaset", &set, "--replicas=2"]);
+        if is_meant {
+            let refused = evicted.unwrap_err();
+            assert!(refused.contains(&format!("ReplicaSet default/{set} is frozen")), "{refused}");
+        } else {
+            evicted.unwrap();
+        }
+        assert_eq!(scaled, !is_meant, "{said}");
+    }
 }
