@@ -176,10 +176,10 @@ fn rule(group: &str, version: &str, resources: &[String], operations: &[&str], s
 pub fn decides() -> String {
     let orders = Value::from_iter([FREEZE, REJECTIONS]);
     let ours = changes_ours(&[TRACE, UPDATERS]);
-    format!(
-        "request.operation == 'DELETE' ? (oldObject != null && has(oldObject.metadata.annotations) \
-        && {orders}.exists(k, k in oldObject.metadata.annotations)) : ({ours})"
-    )
+    let ordered = format!(
+        "oldObject != null && has(oldObject.metadata.annotations) && {orders}.exists(k, k in oldObject.metadata.annotations)"
+    );
+    format!("request.operation == 'DELETE' ? ({ordered}) : ({ours} || ({ordered} && ({REOWNS})))")
 }
 
 /// What of some resources is reviewed for decisions about drifts. Their owners may be in no namespace.

@@ -41,10 +41,11 @@ pub fn decisions(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     };
     draft.saw(Rule::Class, "not watched: only what people decide about its children is looked at");
     draft.decided_by(Rule::Class);
+    if draft.washes_freeze(request, &child) {
+        return draft.finish(request);
+    }
     let Some(sent) = &request.object else {
-        if !draft.washes_freeze(request, &child) {
-            authority::apply(&mut draft.decision, request, user, facts);
-        }
+        authority::apply(&mut draft.decision, request, user, facts);
         return draft.finish(request);
     };
 

@@ -18,6 +18,8 @@ struct Write {
     stored: Value,
     sent: Value,
     owned: bool,
+    /// Whether it gets its owner by this.
+    adopted: bool,
 }
 
 impl Default for Write {
@@ -29,13 +31,14 @@ impl Default for Write {
             stored: json!({}),
             sent: json!({}),
             owned: false,
+            adopted: false,
         }
     }
 }
 
 impl Write {
     fn decide(&self, authorization: Authorization, authority: Authority) -> (Decision, Value) {
-        let object = |annotations: &Value, value: i64| {
+        let object = |annotations: &Value, value: i64, owned: bool| {
             let suffix = Suffix::of("example.com", "Box", "shop", "b");
             let annotations: Map<String, Value> = (annotations.as_object().unwrap().iter())
                 .map(|(key, value)| (suffix.key(key), value.clone()))
@@ -44,10 +47,11 @@ impl Write {
                 "controller": true}]);
             json!({"apiVersion": "example.com/v1", "kind": "Box", "spec": {"value": value},
                 "metadata": {"name": "b", "namespace": "shop", "uid": "b-1", "generation": 1,
-                    "annotations": annotations, "ownerReferences": if self.owned { owner } else { json!([]) }}})
+                    "annotations": annotations, "ownerReferences": if owned { owner } else { json!([]) }}})
         };
         let (created, deleted) = (self.operation == "CREATE", self.operation == "DELETE");
-        let (old, new) = (object(&self.stored, 1), object(&self.sent, 2));
+        let new = object(&self.sent, 2, self.owned || self.adopted);
+        let old = object(&self.stored, 1, self.owned);
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": self.operation, "namespace": "shop", "name": "b", "subResource": self.part,
             "kind": {"group": "example.com", "version": "v1", "kind": "Box"},
@@ -134,6 +138,11 @@ fn what_was_decided_is_not_deleted_with_its_object() {
     }
     assert_eq!(delete(SOMEBODY, &json!({"kausality.io/freeze": "false"})), 200);
     assert_eq!((delete(SOMEBODY, &approval("alice")), delete("kausality", &frozen)), (200, 200));
+    // For want of an owner it would be deleted, too.
+    for (stored, expected) in [(frozen, 403), (json!({}), 200)] {
+        let write = Write { user: "alice", sent: stored.clone(), stored, adopted: true, ..Write::default() };
+        assert_eq!(code(&write.decide(Authorization::None, Authority::Unasked).0), expected);
+    }
     let write = Write { operation: "DELETE", stored: rejects, ..Write::default() };
     assert_eq!(code(&write.rbac(Authority::Refused).0), 403);
     assert_eq!(code(&write.rbac(Authority::Granted).0), 200);
