@@ -6,6 +6,7 @@ pub(crate) mod controller;
 mod decisions;
 mod definitions;
 mod doctor;
+mod large;
 mod ledger;
 mod life;
 mod live_and_replay;
