@@ -275,6 +275,19 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_too_long_to_compare_lies_within_nothing_and_touches_everything() {
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",
+            "operation":"UPDATE","kind":{"kind":"A"},"resource":{"resource":"as"},
+            "object":{"spec":{"a":1}},"oldObject":{"spec":{"a":2}}}}"#;
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let change = Change::new(&review, Redaction::new("salt"));
+        let [spec, data] = ["spec", "data"].map(|field| [kausality_fields::parse_path(field).unwrap()]);
+        assert_eq!((change.lies_within(&spec), change.touches(&data)), (true, false));
+        assert!(!change.can_compare(MAX_COMPARED));
+        assert_eq!((change.lies_within(&spec), change.touches(&data)), (false, true));
+    }
+
+    #[test]
     fn what_shows_in_no_field_is_still_one_change_and_no_other() {
         let list = |names: &[&str]| {
             let items: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();

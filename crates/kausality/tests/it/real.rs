@@ -7,6 +7,7 @@ mod coverage;
 mod decisions;
 mod definitions;
 mod doctor;
+mod large;
 mod ledger;
 mod life;
 mod live_and_replay;

@@ -16,7 +16,7 @@ use crate::real::{
 };
 
 /// A review that no API server has sent: an invented user, who says to have made an object.
-fn forged() -> Value {
+fn forged() -> String {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "forged", "operation": "CREATE", "namespace": "default", "name": "forged",
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
@@ -24,14 +24,15 @@ fn forged() -> Value {
         "userInfo": {"username": "system:serviceaccount:kube-system:invented"},
         "object": {"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "forged", "namespace": "default"}, "data": {"a": "b"}}}})
+    .to_string()
 }
 
 /// What somebody is told who reaches the port, and has no credentials.
-pub(crate) async fn post(address: &str, review: &Value) -> Result<Value, (u16, String)> {
+pub(crate) async fn post(address: &str, review: String) -> Result<Value, (u16, String)> {
     let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     let request = http::Request::post("/admit").header("content-type", "application/json");
-    let request = request.body(review.to_string().into_bytes()).unwrap();
+    let request = request.body(review.into_bytes()).unwrap();
     match Client::try_from(config).unwrap().request::<Value>(request).await {
         Ok(answer) => Ok(answer),
         Err(kube::Error::Api(status)) => Err((status.code, status.message.clone())),
@@ -98,7 +99,7 @@ async fn nobody_but_the_api_server_posts_reviews() {
             &["--register", "--bind-address", &open, "--resources", "configmaps"],
         );
         registered(&plane).await;
-        let answer = post(&open, &forged()).await.unwrap();
+        let answer = post(&open, forged()).await.unwrap();
         assert_eq!(answer["response"]["allowed"], true);
         let patch = &answer["response"]["patch"];
         assert!(patch.is_string(), "the invented user is in a trace: {answer}");
@@ -115,7 +116,7 @@ async fn nobody_but_the_api_server_posts_reviews() {
 
         must(&plane, "alice", &["create", "configmap", name]);
         assert_eq!(users(&get(&plane, &["configmap", name])), ["alice"], "the API server is answered");
-        let (code, said) = post(address, &forged()).await.unwrap_err();
+        let (code, said) = post(address, forged()).await.unwrap_err();
         assert_eq!(code, 401, "{said}");
         assert!(said.contains("reviews are taken from the API server alone"), "{said}");
         let (_, said) = examine(&plane);
