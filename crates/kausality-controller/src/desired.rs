@@ -244,7 +244,8 @@ pub fn desired(
     }
     // They are to see what was sent.
     webhooks.sort_by_key(|entry| !entries::is_of_decisions(entry));
-    let reviews_namespaces = findings.values().any(|finding| finding.watched.iter().any(|it| it == "namespaces"));
+    let reviews_namespaces =
+        findings.values().any(|finding| finding.watched.iter().any(|it| it == "namespaces"));
     if !webhooks.is_empty() && !reviews_namespaces {
         webhooks.push(entries::of_namespaces(place));
     }

@@ -235,12 +235,12 @@ fn decisions_have_a_path_of_their_own() {
         (&json!("Fail"), &json!("Ignore"))
     );
     let bad = [policy(&deployments("log")), named("q", &json!({"mode": "sometimes"}))];
-    assert_eq!(
-        shown(&webhooks(&desired(&bad, &served(), &before, &place()))),
-        expected
-    );
+    assert_eq!(shown(&webhooks(&desired(&bad, &served(), &before, &place()))), expected);
     let alone = desired(&bad, &served(), &before, &place()).alone("q").unwrap();
-    assert_eq!(shown(alone["webhooks"].as_array().unwrap()), [decisions, of_status, q, of_q, metadata, inputs]);
+    assert_eq!(
+        shown(alone["webhooks"].as_array().unwrap()),
+        [decisions, of_status, q, of_q, metadata, inputs]
+    );
 }
 
 /// A group whose server does not answer stays watched; one that is gone for sure does not.
@@ -636,8 +636,7 @@ fn entry(desired: &Desired, name: &str) -> Value {
 fn what_lacks_the_labels_of_its_object_is_not_selected_by_them() {
     let mut served = served();
     served.insert(resource("", "v1", "pods"));
-    let resources =
-        json!([{"apiGroups": ["", "apps"], "resources": ["pods", "deployments"]}]);
+    let resources = json!([{"apiGroups": ["", "apps"], "resources": ["pods", "deployments"]}]);
     let selector = json!({"matchLabels": {"team": "a"}});
     let spec = json!({"resources": resources, "mode": "enforce", "objectSelector": selector});
     let desired = desired(&[policy(&spec)], &served, &[], &place());
@@ -755,10 +754,8 @@ fn deletions_of_parents_are_reviewed_where_something_was_decided() {
 /// A misspelt mode is enforced for all that is in a namespace; but nobody's namespace waits for us.
 #[test]
 fn mistakes_in_annotations_of_namespaces_are_told() {
-    let namespaces = entry(
-        &desired(&[policy(&deployments("enforce"))], &served(), &[], &place()),
-        "decisions-namespaces",
-    );
+    let namespaces =
+        entry(&desired(&[policy(&deployments("enforce"))], &served(), &[], &place()), "decisions-namespaces");
     assert_eq!(namespaces["failurePolicy"], "Ignore");
     assert_eq!(namespaces["rules"][0]["resources"], json!(["namespaces"]));
     // Where a policy has them reviewed, they are told there.

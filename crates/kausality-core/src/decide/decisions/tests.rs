@@ -119,7 +119,8 @@ fn what_was_decided_is_not_deleted_with_its_object() {
         code(&write.decide(Authorization::None, Authority::Unasked).0)
     };
     let frozen = json!({"kausality.io/freeze": "true"});
-    let rejects = json!({"kausality.io/rejections": r#"[{"apiVersion":"*","kind":"*","name":"*","reason":"no"}]"#});
+    let rejects =
+        json!({"kausality.io/rejections": r#"[{"apiVersion":"*","kind":"*","name":"*","reason":"no"}]"#});
     assert_eq!((delete("alice", &frozen), delete(SOMEBODY, &frozen)), (403, 403));
     assert_eq!((delete("alice", &rejects), delete(SOMEBODY, &rejects)), (200, 403));
     for user in ["generic-garbage-collector", "namespace-controller"] {

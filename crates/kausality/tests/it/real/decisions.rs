@@ -84,7 +84,8 @@ async fn who_may_decides(plane: &ControlPlane) {
         let output = plane.kubectl(OPERATOR, &[]).args(arguments).output().unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
-    let rejection = r#"kausality.io/rejections=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","reason":"no"}]"#;
+    let rejection =
+        r#"kausality.io/rejections=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","reason":"no"}]"#;
     for (order, lifted, reason) in [
         ("kausality.io/freeze=true", "kausality.io/freeze-", "Box default/box is frozen"),
         (rejection, "kausality.io/rejections-", "Box default/box carries rejections"),
@@ -174,12 +175,13 @@ async fn metadata_does_not_pass_by_way_of_the_status() {
     let lifts = r#"{"metadata": {"annotations": {"kausality.io/freeze": null}}}"#;
     let adopts = r#"{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a",
         "uid": "b", "controller": true}]}}"#;
-    let freeze = || get(&plane, &["deployment", "web"])["metadata"]["annotations"]["kausality.io/freeze"].clone();
+    let freeze =
+        || get(&plane, &["deployment", "web"])["metadata"]["annotations"]["kausality.io/freeze"].clone();
     let asked = async |user: &str| {
         eventually(PATIENCE, "a review in the audit log", async || {
             let is_it = |event: &AuditEvent| event.user == user && event.resource == "deployments";
             let event = plane.audit().unwrap().into_iter().rfind(is_it)?;
-            let asked = event.annotations.into_keys().filter(|key| key.ends_with("/decision"));
+            let asked = event.annotations.into_keys().filter(|key| key.ends_with(".kausality.io/decision"));
             Some(asked.collect::<Vec<String>>())
         })
         .await
