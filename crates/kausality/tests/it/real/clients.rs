@@ -184,8 +184,9 @@ async fn forged_reviews_have_no_effect() {
             }
         }
         let user = format!("system:serviceaccount:infra:invented-{nth}");
-        let answer =
-            post(&address, &update_of(&user, "eksclusters", "status", &parent, &sent)).await.unwrap();
+        let answer = post(&address, update_of(&user, "eksclusters", "status", &parent, &sent).to_string())
+            .await
+            .unwrap();
         assert_eq!(answer["response"]["allowed"], true);
     }
     let (done, said) = resize("2");
@@ -213,7 +214,9 @@ async fn forged_reviews_have_no_effect() {
             }
             let mut new = old.clone();
             new["data"]["size"] = format!("forged-{nth}").into();
-            post(&address, &update_of(EKS_CONTROLLER, "configmaps", "", &old, &new)).await.unwrap();
+            post(&address, update_of(EKS_CONTROLLER, "configmaps", "", &old, &new).to_string())
+                .await
+                .unwrap();
         }
         assert!(approve != approved().is_null(), "the approval is still there");
     }

@@ -181,7 +181,7 @@ async fn metadata_does_not_pass_by_way_of_the_status() {
         eventually(PATIENCE, "a review in the audit log", async || {
             let is_it = |event: &AuditEvent| event.user == user && event.resource == "deployments";
             let event = plane.audit().unwrap().into_iter().rfind(is_it)?;
-            let asked = event.annotations.into_keys().filter(|key| key.ends_with("/decision"));
+            let asked = event.annotations.into_keys().filter(|key| key.ends_with(".kausality.io/decision"));
             Some(asked.collect::<Vec<String>>())
         })
         .await

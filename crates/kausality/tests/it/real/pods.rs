@@ -156,26 +156,45 @@ async fn parts_of_what_a_policy_selects_by_labels_are_judged() {
     told(&plane, "labelled", "Ready", "Configured").await;
     installation.ready().await;
     for (name, is_meant) in [("web", true), ("other", false)] {
-        must(&plane, "alice", &["create", "deployment", name, "--image=nginx:1", "--replicas=1"]);
+        // Nobody may have answered an API server yet that trusts the certificate.
+        eventually(PATIENCE, "a Deployment", async || {
+            let create = ["create", "deployment", name, "--image=nginx:1", "--replicas=1"];
+            let (done, said) = kubectl(&plane, "alice", &create);
+            if done { Ok(()) } else { Err(said) }
+        })
+        .await
+        .unwrap();
         must(&plane, "alice", &["rollout", "status", "deployment", name, "--timeout=60s"]);
         let of = |kind: &str| {
             let found = must(&plane, "alice", &["get", kind, "-l", &format!("app={name}"), "-o", "name"]);
             found.trim().rsplit('/').next().unwrap().to_owned()
         };
         let (set, pod) = (of("replicasets"), of("pods"));
-        for (kind, owner) in [("deployment", name), ("replicaset", &set)] {
+        // The other way round, the freeze of the ReplicaSet would be a copy of that of the Deployment.
+        for (kind, owner) in [("replicaset", &*set), ("deployment", name)] {
             must(&plane, "dave", &["annotate", kind, owner, "kausality.io/freeze=true"]);
         }
         let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction",
             "metadata": {"name": &pod, "namespace": "default"}});
-        let evicted = send(&plane, "carol", "POST", &pod, "eviction", &eviction).await;
-        let (scaled, said) = kubectl(&plane, "carol", &["scale", "replicaset", &set, "--replicas=2"]);
-        if is_meant {
-            let refused = evicted.unwrap_err();
-            assert!(refused.contains(&format!("ReplicaSet default/{set} is frozen")), "{refused}");
-        } else {
-            evicted.unwrap();
+        let evict = async || send(&plane, "carol", "POST", &pod, "eviction?dryRun=All", &eviction).await;
+        let scale = ["scale", "replicaset", &set, "--replicas=2", "--dry-run=server"];
+        if !is_meant {
+            evict().await.unwrap();
+            must(&plane, "carol", &scale);
+            continue;
         }
-        assert_eq!(scaled, !is_meant, "{said}");
+        // Each replica has to see the freezes first.
+        eventually(PATIENCE, "an eviction that is refused", async || match evict().await {
+            Err(said) if said.contains(&format!("ReplicaSet default/{set} is frozen")) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+        .unwrap();
+        eventually(PATIENCE, "a scale that is refused", async || {
+            let (done, said) = kubectl(&plane, "carol", &scale);
+            if !done && said.contains("Deployment default/web is frozen") { Ok(()) } else { Err(said) }
+        })
+        .await
+        .unwrap();
     }
 }

@@ -202,7 +202,8 @@ async fn an_approval_for_once_survives_the_replica_that_used_it_up() {
     let old = get(&plane, &["configmap", "child", "--show-managed-fields"]);
     let mut new = old.clone();
     new["data"]["size"] = "2".into();
-    let answer = post(&address, &update_of(EKS_CONTROLLER, "configmaps", "", &old, &new)).await.unwrap();
+    let answer =
+        post(&address, update_of(EKS_CONTROLLER, "configmaps", "", &old, &new).to_string()).await.unwrap();
     assert_eq!(answer["response"]["allowed"], true, "{answer}");
     drop(killed);
     assert!(!approved(), "it is used up");
