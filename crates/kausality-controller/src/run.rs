@@ -110,14 +110,16 @@ pub struct Controller {
     settings: Settings,
     metrics: Metrics,
     overlap: Mutex<Overlap>,
+    /// How often the registration was taken away, since its namespace goes. Held while it is written.
+    left: tokio::sync::Mutex<u64>,
 }
 
 impl Controller {
     /// A controller of the cluster behind `client`, which should use each connection once.
     #[must_use]
     pub fn new(client: Client, settings: Settings, metrics: Metrics) -> Self {
-        let overlap = Mutex::default();
-        Self { kinds: Kinds::new(client.clone()), client, settings, metrics, overlap }
+        let (overlap, left) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { kinds: Kinds::new(client.clone()), client, settings, metrics, overlap, left }
     }
 
     /// Leads, for ever. Dropped, it stops at once: whatever was half done, the next leader finishes.
@@ -209,6 +211,7 @@ impl Controller {
     /// Without a certificate, or without knowing what is served, it goes on with what is stored: nobody who relaxes or
     /// deletes a policy has to wait for either.
     async fn arrange(&self, policies: &[Policy]) -> Result<Option<Arranged>, Failure> {
+        let left = *self.left.lock().await;
         let Home::There(home) = self.home().await? else {
             self.leave().await?;
             return Ok(None);
@@ -254,10 +257,10 @@ impl Controller {
             self.write_roles(&wanted).await?;
         }
         if bundle.is_some() {
-            if let Err(failure) = self.register(&wanted).await {
+            if let Err(failure) = self.register(&wanted, left).await {
                 let refused = self.offenders(policies, &wanted, failure).await?;
                 wanted = follow(&refused);
-                self.register(&wanted).await?;
+                self.register(&wanted, left).await?;
             }
             if wanted.mutating.is_some() && configured.is_none() {
                 tracing::info!(policies = policies.len(), "registered");

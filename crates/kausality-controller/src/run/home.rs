@@ -51,6 +51,8 @@ impl Controller {
 
     /// Takes the registration away: who would answer is being deleted, and no write may wait for that.
     pub(super) async fn leave(&self) -> Result<(), Failure> {
+        let mut left = self.left.lock().await;
+        *left += 1;
         let (mutating, validating) = (kinds::mutating(), kinds::validating());
         tokio::try_join!(self.remove(&mutating, NAME), self.remove(&validating, NAME)).map(drop)
     }

@@ -12,8 +12,13 @@ use super::{Controller, Failure, MANAGER, ask, is, kinds, reason};
 use crate::desired::{AGGREGATED, Desired, MANAGED, NAME, Policy, role_name};
 
 impl Controller {
-    /// Applies the configurations that there should be, and removes those that should not.
-    pub(super) async fn register(&self, desired: &Desired) -> Result<(), Failure> {
+    /// Applies the configurations that there should be, and removes those that should not; unless they have been taken away
+    /// more often than `left` since it was known what there should be.
+    pub(super) async fn register(&self, desired: &Desired, left: u64) -> Result<(), Failure> {
+        let now = self.left.lock().await;
+        if *now != left {
+            return Ok(());
+        }
         for (resource, wanted) in
             [(kinds::mutating(), &desired.mutating), (kinds::validating(), &desired.validating)]
         {

@@ -26,6 +26,8 @@ struct Fake {
     invalid: Option<&'static str>,
     /// What is served is not told.
     is_silent: bool,
+    /// What is served is told once somebody says so, who hears that it is asked for.
+    stalled: Option<[Arc<Notify>; 2]>,
 }
 
 type Shared = Arc<Mutex<Fake>>;
@@ -127,6 +129,11 @@ fn controller(fake: &Shared, certificates: Source) -> Controller {
             let body = body.collect_bytes().await.unwrap();
             let body = serde_json::from_slice(&body).unwrap_or_default();
             let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+            let stalled = fake.lock().unwrap().stalled.clone().filter(|_| path == DISCOVERY);
+            if let Some([asked, go]) = stalled {
+                asked.notify_one();
+                go.notified().await;
+            }
             let (code, answer) = fake.lock().unwrap().answer(&head.method, path, query, &body);
             let answer = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
             Ok::<_, std::convert::Infallible>(answer.unwrap())
@@ -220,6 +227,27 @@ async fn policies_are_relaxed_without_a_certificate_and_without_discovery() {
         assert_eq!(bundle(&fake), before, "{what}");
         assert_eq!(fake.ready("a").0, "False", "{what}");
     }
+}
+
+/// What was on its way when the namespace began to go does not bring the registration back.
+#[tokio::test]
+async fn a_registration_that_was_taken_away_meanwhile_is_not_written() {
+    let fake = two_policies();
+    let controller = controller(&fake, external());
+    let [asked, go] = [(); 2].map(|()| Arc::new(Notify::new()));
+    fake.lock().unwrap().stalled = Some([asked.clone(), go.clone()]);
+    let leave = async {
+        asked.notified().await;
+        controller.leave().await.unwrap();
+        fake.lock().unwrap().stalled = None;
+        go.notify_one();
+    };
+    let (reconciled, ()) = tokio::join!(controller.reconcile(), leave);
+    reconciled.unwrap();
+    let written = |fake: &Shared| fake.lock().unwrap().objects.contains_key(MUTATING);
+    assert!(!written(&fake));
+    controller.reconcile().await.unwrap();
+    assert!(written(&fake), "the namespace is there after all");
 }
 
 /// All replicas have one salt, nobody can guess it, and it is made once.
