@@ -24,7 +24,8 @@ use crate::{
 const TIME: Duration = Duration::from_secs(6);
 
 /// Why an approval is not used up for a review that does not agree with the cluster.
-const NOT_SO: &str = "its approval is not used up: the object is not as the review says";
+const NOT_SO: &str =
+    "its approval is not used up: the API server does not confirm that the object is as the review says";
 
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;

@@ -194,13 +194,13 @@ impl Cluster {
         tokio::spawn(feeding).abort_handle()
     }
 
-    /// Lets other exceptions hold from now on.
     /// The memory that the expressions and patterns of an approval policy may take, beside those of all others.
     #[must_use]
     pub fn room_for(&self, policy: &str) -> usize {
         self.exceptions.room_for(policy)
     }
 
+    /// Lets other exceptions hold from now on.
     pub(crate) fn set_exceptions(&self, exceptions: Exceptions) {
         let exceptions = Arc::new(exceptions);
         self.set(|settings| settings.exceptions = exceptions.clone());

@@ -147,7 +147,8 @@ impl Source {
     /// Holds no more of each policy than fits; or, if it `grows`, as much as does. Whether anything is left to grow.
     fn fit(&self, grows: bool) -> bool {
         let mut held = self.held();
-        held.sort_by_key(|held| (held.created.clone(), held.reference()));
+        // Whoever may write policies in one namespace does not push out those of the cluster.
+        held.sort_by_key(|held| (!held.is_clusterwide(), held.created.clone(), held.reference()));
         let fits = share(held.iter().map(|held| held.rules.size), self.room());
         let mut is_left = false;
         for (held, fit) in held.into_iter().zip(fits) {
@@ -178,7 +179,11 @@ impl Source {
     /// The memory that a policy may take, beside all others.
     pub(crate) fn room_for(&self, reference: &str) -> usize {
         let held = self.held();
-        let (own, others): (Vec<_>, Vec<_>) = held.iter().partition(|held| held.reference() == reference);
+        let comes_first = |held: &&Arc<Held>| {
+            held.is_clusterwide() || !reference.starts_with(PolicyKind::ClusterApprovalPolicy.as_str())
+        };
+        let before = held.iter().filter(comes_first);
+        let (own, others): (Vec<_>, Vec<_>) = before.partition(|held| held.reference() == reference);
         let size = |held: Vec<&Arc<Held>>| held.iter().map(|held| held.rules.size.whole).sum::<usize>();
         // One that is made smaller may be written in any case.
         self.room().saturating_sub(size(others)).max(size(own))

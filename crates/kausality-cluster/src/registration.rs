@@ -236,8 +236,8 @@ pub fn of_decisions(
     })
 }
 
-/// The webhook that tells who writes annotations onto a namespace what is wrong with them, found as `client` says. Nothing depends
-/// on it.
+/// The webhook that tells who writes annotations onto a namespace what is wrong with them, found as `client` says. No write of
+/// a namespace waits for an answer: where approvals take a right, a mode passes without it while nobody answers.
 #[must_use]
 pub fn of_namespaces(client: &Value, elsewhere: Option<&str>, namespaces: &Value) -> Value {
     let rule = rule("", "v1", &["namespaces".to_owned()], &["CREATE", "UPDATE"], "Cluster");

@@ -123,7 +123,12 @@ pub(crate) fn apply(decision: &mut Decision, request: &Request<'_>, user: UserHa
         return;
     }
     if settings.authorization == Authorization::None {
-        let is_program = reconciles || is_machine(request) && decision.cause != Some(Cause::Cleanup);
+        // Where nobody finds out why, as on kinds that are not watched, what has an owner may be going with it.
+        let cleans_up = match decision.cause {
+            Some(cause) => cause == Cause::Cleanup,
+            None => child.has_owner,
+        };
+        let is_program = reconciles || is_machine(request) && !cleans_up;
         if deletes && is_program {
             decision.explanation.saw(Rule::Rejection, "the object itself carries some that hold");
             decision.explanation.decides_alone(Rule::Rejection);

@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::value::RawValue;
 
 use crate::{
-    facts::Settings,
+    decide::is_bound_to_conflict,
+    facts::{Parent, Settings},
     intent,
     review::{Operation, OwnerReference, Request},
-    summary::{Summary, group, is_custom},
+    summary::{group, is_custom},
 };
 
 /// The sort of a request.
@@ -58,7 +59,8 @@ impl Class {
             part => part,
         };
         match (request.operation, part) {
-            (Operation::Update, "status") if !status_stores_metadata(&request.resource.group) => Self::Status,
+            // What is written from a copy that is out of date is not stored.
+            (Operation::Update, "status") if !stores_metadata(request) => Self::Status,
             (Operation::Update, "status") if changes_controller(request) => Self::Release,
             (Operation::Update, "status") if adopts(request) => Self::Adopt,
             (Operation::Update, "status") if relabels(request, settings) => Self::Relabel,
@@ -79,12 +81,17 @@ impl Class {
 
     /// The same, as the parent has it: a label that it selects its children by is more than metadata.
     #[must_use]
-    pub(crate) fn below(self, request: &Request<'_>, parent: Option<&Summary>) -> Self {
-        let selects = |parent: &Summary| {
-            may_leave_selection(request)
-                && changed_labels(request).iter().any(|label| parent.selects_by(label))
+    pub(crate) fn below(self, request: &Request<'_>, parent: &Parent<'_>) -> Self {
+        let selects = || match parent {
+            Parent::Found { summary, .. } => {
+                changed_labels(request).iter().any(|label| summary.selects_by(label))
+            }
+            // It may.
+            Parent::Unreadable(_) => true,
+            Parent::None | Parent::Gone => false,
         };
-        if self == Self::Metadata && parent.is_some_and(selects) { Self::Relabel } else { self }
+        let is_asked = matches!(self, Self::Metadata | Self::Status) && may_leave_selection(request);
+        if is_asked && selects() { Self::Relabel } else { self }
     }
 
     /// The word for it in outputs.
@@ -166,7 +173,9 @@ fn relabels(request: &Request<'_>, settings: &Settings) -> bool {
 pub(crate) fn may_leave_selection(request: &Request<'_>) -> bool {
     let selects = |owner: &OwnerReference<'_>| is_workload(owner) || is_custom(group(&owner.api_version));
     let owner = request.old_object.as_ref().and_then(|old| old.metadata.owner.as_ref());
-    request.sub_resource.is_empty() && owner.is_some_and(selects) && !changed_labels(request).is_empty()
+    (request.sub_resource.is_empty() || request.sub_resource == "status" && stores_metadata(request))
+        && owner.is_some_and(selects)
+        && !changed_labels(request).is_empty()
 }
 
 /// The labels that an update changes.
@@ -192,6 +201,11 @@ fn is_binding(request: &Request<'_>) -> bool {
             "" => is_core(request, "bindings"),
             _ => false,
         }
+}
+
+/// Whether an update of a status stores metadata, too.
+fn stores_metadata(request: &Request<'_>) -> bool {
+    status_stores_metadata(&request.resource.group) && !is_bound_to_conflict(request)
 }
 
 /// Whether an update of the status of kinds of this group stores metadata, too. That of custom resources does not.

@@ -34,7 +34,7 @@ const MAX_WARNING: usize = 1000;
 #[must_use]
 pub fn decide(review: &Review<'_>, facts: &Facts<'_>) -> Decision {
     let request = &review.request;
-    let class = Class::of(request, facts.settings).below(request, facts.parent.found());
+    let class = Class::of(request, facts.settings).below(request, &facts.parent);
     let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
     let mut decision = Draft::new(class);
     match (class, &request.old_object, &request.object) {

@@ -365,10 +365,10 @@ pub fn questions(request: &Request<'_>, settings: &Settings) -> Questions {
     let namespace = || (!request.namespace.is_empty()).then(|| request.namespace.to_string());
     let authority = authority::matters(request, settings);
     let asked = match Class::of(request, settings) {
-        Class::Own | Class::Ignored | Class::Status | Class::Bind => Questions::default(),
-        Class::Metadata if class::may_leave_selection(request) => {
+        Class::Metadata | Class::Status if class::may_leave_selection(request) => {
             Questions { parent: parent(request), namespace: namespace(), ..Questions::default() }
         }
+        Class::Own | Class::Ignored | Class::Status | Class::Bind => Questions::default(),
         Class::Metadata if !annotations::sender_matters(request) => Questions::default(),
         Class::Metadata => Questions { parent: parent(request), ..Questions::default() },
         Class::Scale => Questions {

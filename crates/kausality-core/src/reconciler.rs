@@ -44,8 +44,6 @@ pub(crate) fn of_change(
         "sends a status of this object along"
     } else if is_fresh() && by(managers::of_finalizers(&stored.metadata)) {
         "has a finalizer on this object"
-    } else if is_fresh() && by(managers::of_status(&stored.metadata)) {
-        "reports by this field manager in the status of this object"
     } else {
         return None;
     };

@@ -11,6 +11,7 @@ use kausality_api::{
     approval::Approval,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::{review::Request, summary::Summary};
@@ -59,10 +60,15 @@ impl Start {
         let from = old.intent.hash().to_string();
         let to = request.object.as_ref().map(|new| new.intent.hash().to_string()).unwrap_or_default();
         let operation = request.operation.as_str();
-        let change = [&*metadata.uid, operation, &request.sub_resource, &from, &to, request.user()];
+        let sent = request.object.as_ref().map(|new| &new.metadata);
+        let labels = sent.and_then(|sent| sent.labels).map_or("", RawValue::get);
+        let owner = sent.and_then(|sent| sent.owner.as_ref()).map_or("", |owner| &owner.uid);
+        let change =
+            [&*metadata.uid, operation, &request.sub_resource, &from, &to, labels, owner, request.user()];
         let generation = metadata.generation.map(|generation| generation.to_string());
         let trace = metadata.annotations.get(TRACE);
-        let state = (generation.is_some() || trace.is_some())
+        // What leaves the intent as it is leaves no trace, and may happen again and again at one generation.
+        let state = (from != to && (generation.is_some() || trace.is_some()))
             .then(|| digest(&[&generation.unwrap_or_default(), trace.unwrap_or_default()]));
         Some(Self { change: digest(&change), version: metadata.resource_version.to_string(), state })
     }

@@ -10,6 +10,7 @@ use kausality_core::{Decision, decision::Effect, review::Request};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Cluster, api, know::Unread};
+use crate::kinds::UnknownKind;
 
 /// Whether reviews are doubted, and how many did not agree with the cluster.
 #[derive(Debug, Default)]
@@ -50,7 +51,18 @@ impl Cluster {
         let matters = |effect: &Effect| matches!(effect, Effect::ConsumeOnce { .. } | Effect::Report(_));
         let follows = decision.effects.iter().any(matters)
             || !request.is_dry_run() && decision.matched().next().is_some();
-        if self.believes_reviews() || !follows || self.is_so(request, until).await {
+        if self.believes_reviews() || !follows {
+            return true;
+        }
+        let Some(is_so) = self.is_so(request, until).await else {
+            // A drift that nobody hears of is worse than one too many; an approval is not used up for nothing.
+            tracing::warn!(
+                resource = &*request.resource.resource,
+                "a review could not be held against the cluster"
+            );
+            return !decision.effects.iter().any(|effect| matches!(effect, Effect::ConsumeOnce { .. }));
+        };
+        if is_so {
             return true;
         }
         let disproved = self.doubts.disproved.fetch_add(1, Ordering::Relaxed) + 1;
@@ -67,24 +79,27 @@ impl Cluster {
         false
     }
 
-    /// Whether the object that is said to be written is there, and has had the version that it is said to have. What may not be
-    /// read cannot be told; then the parent's uid has to do.
-    async fn is_so(&self, request: &Request<'_>, until: Instant) -> bool {
-        let Some(old) = &request.old_object else { return true };
+    /// Whether the object that is said to be written is there, and has had the version that it is said to have; nothing, if the
+    /// API server does not tell. What may not be read cannot be told; then the parent's uid has to do.
+    async fn is_so(&self, request: &Request<'_>, until: Instant) -> Option<bool> {
+        let Some(old) = &request.old_object else { return Some(true) };
         let said = &old.metadata;
         let Request { resource, namespace, .. } = request;
-        let Ok(kind) = self.kinds.of_resource(&resource.group, &resource.resource).await else {
-            return false;
+        let kind = match self.kinds.of_resource(&resource.group, &resource.resource).await {
+            Ok(kind) => kind,
+            Err(UnknownKind::NotServed(_)) => return Some(false),
+            Err(UnknownKind::Failed(..)) => return None,
         };
         let (namespace, name) = (if kind.namespaced { &**namespace } else { "" }, said.any_name());
         match timeout_at(until, self.get(|client| api(client, &kind, namespace), name)).await {
             Ok(Ok(Some(live))) => {
                 let version = live.metadata.resource_version.unwrap_or_default();
-                live.metadata.uid.as_deref() == Some(&*said.uid)
-                    && comes_after(&version, &said.resource_version)
+                let is_it = live.metadata.uid.as_deref() == Some(&*said.uid);
+                Some(is_it && comes_after(&version, &said.resource_version))
             }
-            Ok(Err(Unread::Forbidden)) => true,
-            Ok(Ok(None) | Err(Unread::Failed(_))) | Err(_) => false,
+            Ok(Err(Unread::Forbidden)) => Some(true),
+            Ok(Ok(None)) => Some(false),
+            Ok(Err(Unread::Failed(_))) | Err(_) => None,
         }
     }
 

@@ -62,6 +62,10 @@ impl Held {
     pub(super) fn reference(&self) -> String {
         self.kind.reference(&self.namespace, &self.name)
     }
+
+    pub(super) fn is_clusterwide(&self) -> bool {
+        self.kind == PolicyKind::ClusterApprovalPolicy
+    }
 }
 
 /// The status that a policy should have, if it is not the one it has.

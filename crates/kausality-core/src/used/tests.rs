@@ -14,7 +14,7 @@ fn at(second: u8) -> Timestamp {
 
 /// A parent that is done, and the approvals on it.
 fn parent(approvals: usize) -> Summary {
-    let mut parent = json!({"apiVersion": "example.com/v1", "kind": "Cluster", "spec": {"size": 1},
+    let mut parent = json!({"apiVersion": "example.com/v1", "kind": "Cluster", "spec": {"size": 1, "selector": {"app": "a"}},
         "metadata": {"name": "prod", "namespace": "infra", "uid": "p", "resourceVersion": "100", "generation": 3}});
     let object = parent.to_string();
     let intent = Object::parse(&object).unwrap().intent.hash();
@@ -105,6 +105,25 @@ fn without_a_trace_the_version_must_be_the_same() {
     assert_asked(&mut known, &update(7, 1, 2, ""), 0, "approved");
     assert_asked(&mut known, &update(7, 1, 2, ""), 1, "approved");
     assert_asked(&mut known, &update(8, 1, 2, ""), 1, "blocked");
+}
+
+/// What leaves the intent as it is leaves neither trace nor generation by which it could be told from what comes after it.
+#[test]
+fn a_label_is_given_one_approval_for_one_change() {
+    let mut known = parent(1);
+    let relabel = |version: u8, from: &str, to: &str| {
+        let labelled = |label: &str| {
+            let mut child = child(version, 1, "t");
+            child["metadata"]["labels"] = json!({"app": label});
+            child
+        };
+        review("UPDATE", CONTROLLER, Some(labelled(from)), Some(labelled(to)))
+    };
+    assert_asked(&mut known, &relabel(7, "x", "y"), 0, "approved");
+    assert_asked(&mut known, &relabel(7, "x", "y"), 1, "approved");
+    for (version, from, to) in [(8, "x", "y"), (8, "y", "z"), (7, "x", "z")] {
+        assert_asked(&mut known, &relabel(version, from, to), 1, "blocked");
+    }
 }
 
 #[test]

@@ -138,6 +138,9 @@ fn what_was_decided_is_not_deleted_with_its_object() {
     }
     assert_eq!(delete(SOMEBODY, &json!({"kausality.io/freeze": "false"})), 200);
     assert_eq!((delete(SOMEBODY, &approval("alice")), delete("kausality", &frozen)), (200, 200));
+    // Nobody knows here whether it goes with its owner.
+    let write = Write { operation: "DELETE", stored: rejects.clone(), owned: true, ..Write::default() };
+    assert_eq!(code(&write.decide(Authorization::None, Authority::Unasked).0), 200);
     // For want of an owner it would be deleted, too.
     for (stored, expected) in [(frozen, 403), (json!({}), 200)] {
         let write = Write { user: "alice", sent: stored.clone(), stored, adopted: true, ..Write::default() };
