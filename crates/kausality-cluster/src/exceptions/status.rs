@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kausality_api::status::{ApprovalPolicyStatus, Condition, RuleStatus};
-
+use kausality_api::{
+    exception::PolicyKind,
+    status::{ApprovalPolicyStatus, Condition, RuleStatus},
+};
 use kausality_core::exceptions;
 
 use super::Held;
