@@ -162,6 +162,7 @@ pub(crate) fn apply(decision: &mut Decision, request: &Request<'_>, user: UserHa
 fn deny(decision: &mut Decision, denial: Denial) {
     decision.verdict = Verdict::Deny(denial);
     decision.patch = Default::default();
+    decision.trace = None;
     decision.effects.clear();
 }
 
