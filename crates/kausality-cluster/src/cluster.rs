@@ -62,7 +62,7 @@ pub struct Cluster {
     pub(crate) ledger: Arc<Ledger>,
     /// The kinds that the cluster serves.
     pub kinds: Kinds,
-    pub(crate) pending: Pending,
+    pub(crate) pending: Arc<Pending>,
     pub(crate) events: Events,
     pub(crate) spent: Spent,
     pub(crate) lately: Lately,
@@ -137,7 +137,7 @@ impl Cluster {
             client,
             fresh,
             clock,
-            pending: Pending::default(),
+            pending: Arc::default(),
             spent: Spent::default(),
             lately: Lately::default(),
             below: Below::default(),
@@ -253,7 +253,7 @@ impl Cluster {
         if indexes.len() >= MAX_KINDS {
             self.make_place(&mut indexes);
         }
-        let index = Arc::new(Index::new(kind.clone(), self.status_rules(kind)));
+        let index = Arc::new(Index::new(kind.clone(), self.status_rules(kind), self.pending.clone()));
         let watched = Watched {
             index: index.clone(),
             feeding: self.start_feed(&index),

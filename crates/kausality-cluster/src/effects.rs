@@ -3,17 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use jiff::SignedDuration;
 use kausality_api::{
     annotation::{CONTROLLERS, Suffix, TRACE},
     identity::UserHash,
 };
 use kausality_core::{
-    Decision, Drift, Known, Summary,
-    decision::Effect,
-    managers::{self, StatusWrite},
-    review::Request,
-    summary::ObjectId,
+    Decision, Drift, Known, Summary, decision::Effect, managers, review::Request, summary::ObjectId,
 };
 use kube::{
     Client,
@@ -40,9 +35,6 @@ const NEVER_QUIET: Duration = Duration::from_secs(15);
 
 /// A status that has not been stored by then after its review never will be: no webhook has more time.
 const PROOF: Duration = Duration::from_secs(35);
-
-/// How far the clock of an API server may be from ours.
-const SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long a write may take.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
@@ -127,8 +119,8 @@ impl Cluster {
         }
     }
 
-    /// Takes off what a status update shows of who sent it. A write that managed fields will not show, or did long ago, is none
-    /// where anybody can post reviews.
+    /// Takes off what a status update shows of who sent it. A write that managed fields do not show is none where anybody can
+    /// post reviews.
     fn claims(&self, request: &Request<'_>, annotations: &mut Annotations) -> Vec<Claim> {
         let mut facts = Vec::new();
         if annotations.remove(CONTROLLERS).is_some() {
@@ -140,8 +132,7 @@ impl Cluster {
             return Vec::new();
         }
         let write = managers::status_write(request);
-        let is_new = |write: &StatusWrite| self.clock.now().duration_since(write.at).abs() < SKEW;
-        if !self.believes_reviews() && !write.as_ref().is_some_and(is_new) {
+        if !self.believes_reviews() && write.is_none() {
             return Vec::new();
         }
         facts.into_iter().map(|fact| Claim { fact, write: write.clone() }).collect()

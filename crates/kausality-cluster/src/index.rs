@@ -22,6 +22,7 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     feed::Mirror,
     kinds::Kind,
+    pending::Pending,
     pulse::{Health, Pulse},
 };
 
@@ -46,6 +47,8 @@ pub struct Index {
     evidence: AtomicBool,
     state: RwLock<State>,
     departed: Mutex<Departed>,
+    /// What waits to be shown by an object.
+    pending: Arc<Pending>,
     /// Not `watch`, which wakes in an order that is left to chance.
     changes: broadcast::Sender<()>,
 }
@@ -120,7 +123,7 @@ pub enum Sight {
 impl Index {
     /// An index of this kind that is still empty. Statuses are read by these rules.
     #[must_use]
-    pub fn new(kind: Arc<Kind>, rules: Rules) -> Self {
+    pub(crate) fn new(kind: Arc<Kind>, rules: Rules, pending: Arc<Pending>) -> Self {
         Self {
             kind,
             pulse: Pulse::default(),
@@ -128,6 +131,7 @@ impl Index {
             evidence: AtomicBool::default(),
             state: RwLock::default(),
             departed: Mutex::default(),
+            pending,
             changes: broadcast::Sender::new(1),
         }
     }
@@ -233,6 +237,8 @@ impl Index {
                 if summary.shows_progress() {
                     self.evidence.store(true, Ordering::Relaxed);
                 }
+                // The next status may come before anybody asks.
+                self.pending.see(&summary);
                 (place, Some(Box::new(Compact::from(&summary))))
             }
             Err(error) => {

@@ -345,6 +345,13 @@ impl Pending {
         true
     }
 
+    /// Notes what an object shows of what waits for it, as its watch tells.
+    pub(crate) fn see(&self, stored: &Summary) {
+        if let Some(waiting) = self.get(&stored.uid, Until::Quiet) {
+            self.prove(&stored.uid, &waiting, stored);
+        }
+    }
+
     /// Gives a review's copy of an object the annotations that wait for it. Unless reviews are `believed`, it proves nothing to
     /// others.
     pub(crate) fn dress(&self, object: &mut review::Object<'_>, believed: bool) {

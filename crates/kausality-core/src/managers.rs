@@ -189,9 +189,14 @@ pub(crate) fn last_status_write(metadata: &Metadata<'_>) -> Option<Timestamp> {
 /// The write of a status that a request is, as its object will show it.
 #[must_use]
 pub fn status_write(request: &Request<'_>) -> Option<StatusWrite> {
-    let manager = of_request(request)?;
-    let writes = status_writes(&request.object.as_ref()?.metadata).into_iter();
-    writes.filter(|write| write.manager == manager).max_by_key(|write| write.at)
+    let writes = status_writes(&request.object.as_ref()?.metadata);
+    // Where only values change, managed fields stay as they are: who alone reports on the object has written them.
+    let alone = || {
+        let manager = &writes.first()?.manager;
+        writes.iter().all(|write| write.manager == *manager).then(|| manager.clone())
+    };
+    let manager = of_request(request).or_else(alone)?;
+    writes.into_iter().filter(|write| write.manager == manager).max_by_key(|write| write.at)
 }
 
 /// When an object was last written, as far as its managed fields tell.

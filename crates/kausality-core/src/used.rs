@@ -60,7 +60,8 @@ impl Start {
         let from = old.intent.hash().to_string();
         let to = request.object.as_ref().map(|new| new.intent.hash().to_string()).unwrap_or_default();
         let operation = request.operation.as_str();
-        let sent = request.object.as_ref().map(|new| &new.metadata);
+        // Somebody may label an object meanwhile. Where nothing else changes, labels and owners are what does.
+        let sent = request.object.as_ref().map(|new| &new.metadata).filter(|_| from == to);
         let labels = sent.and_then(|sent| sent.labels).map_or("", RawValue::get);
         let owner = sent.and_then(|sent| sent.owner.as_ref()).map_or("", |owner| &owner.uid);
         let change =

@@ -10,7 +10,11 @@ fn index() -> Index {
         kind: "Deployment".into(),
         plural: "deployments".into(),
     };
-    Index::new(Arc::new(Kind { resource, namespaced: true, names: Vec::new() }), Rules::default())
+    Index::new(
+        Arc::new(Kind { resource, namespaced: true, names: Vec::new() }),
+        Rules::default(),
+        Arc::default(),
+    )
 }
 
 fn filled() -> Index {

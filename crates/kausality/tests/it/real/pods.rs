@@ -149,7 +149,8 @@ async fn parts_of_what_a_policy_selects_by_labels_are_judged() {
     let _kubelet = plane.play_kubelet().await.unwrap();
     let installation = Installation::start(&plane).await;
     let _controller = installation.spawn_controller("controller.log", &[]);
-    let resources = json!([{"apiGroups": ["", "apps"], "resources": ["pods", "replicasets", "deployments"]}]);
+    let resources = json!([{"apiGroups": [""], "resources": ["pods"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets", "deployments"]}]);
     let labels = json!({"matchLabels": {"app": "web"}});
     let spec = json!({"resources": resources, "mode": "enforce", "objectSelector": labels});
     apply(&plane, "alice", &policy("labelled", &spec));
