@@ -17,8 +17,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 /// The suites that take longest, which start first: one that waits for processes, and one that computes.
-const LONGEST: [(&str, &str); 3] =
-    [("kausality", "it"), ("kausality-simulation", "it"), ("kausality-core", "it")];
+const LONGEST: [(&str, &str); 4] = [
+    ("kausality", "it"),
+    ("kausality-simulation", "it"),
+    ("kausality-core", "it"),
+    ("kausality-sandbox", "lib"),
+];
 
 /// Suites that compute and wait for nobody: those that have deadlines come before them.
 const PATIENT: [&str; 5] =
