@@ -2,15 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kausality_api::approval::Approval;
+use jiff::Timestamp;
+use kausality_api::{annotation::TRACE, approval::Approval};
 use kausality_core::{
-    Decision, Exception, Facts, Known, KnownParent, Review,
+    Decision, Exception, Facts, Known, KnownParent, Review, Settings, Summary,
     cause::Cause,
     decision::Effect,
     decisions,
     gate::Resolution,
     ledger, questions,
     review::{BadReview, Request},
+    summary::ObjectId,
 };
 use tokio::time::Instant;
 
@@ -30,9 +32,54 @@ const NOT_SO: &str =
 /// How often a decision is made again because an approval was taken meanwhile, or the parent changed.
 const MAX_ATTEMPTS: usize = 10;
 
+/// How long a watch is given to catch up before an answer that waits for it is checked live.
+const INSTANT: Duration = Duration::from_millis(2);
+
+/// The same where nobody waits: mostly it is the watch that lags behind, and a moment saves a live read.
+const MOMENT: Duration = Duration::from_millis(25);
+
+/// How long it is tried to confirm what was let pass.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How soon that is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A review that is being decided.
+struct Case<'a> {
+    review: Review<'a>,
+    settings: Arc<Settings>,
+    /// Why the object behind it could not be read, where it was asked for before all else.
+    unreadable: Option<Result<Arc<Summary>, String>>,
+    /// When it came, if that was earlier than now.
+    at: Option<Timestamp>,
+    until: Instant,
+    /// How long its watches are given to catch up.
+    moment: Duration,
+}
+
+impl Case<'_> {
+    fn request(&self) -> &Request<'_> {
+        &self.review.request
+    }
+
+    fn decide(&self, known: &Known) -> Decision {
+        kausality_core::decide(&self.review, &known.facts(&self.settings))
+    }
+}
+
+/// What a review is decided by, the decision, and whether all that the review says is so.
+struct Decided {
+    known: Known,
+    decision: Decision,
+    follows: bool,
+}
+
 impl Cluster {
     /// Decides a review before the time is up, does what must be done before the answer, and starts what comes after
     /// it. With the decision comes what `describe` says of the request.
+    ///
+    /// What is to be denied is confirmed before. A drift that passes anyway is answered from memory: it is confirmed, entered
+    /// and told of afterwards.
     ///
     /// # Errors
     /// If the bytes are no review.
@@ -42,57 +89,115 @@ impl Cluster {
         until: Instant,
         describe: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<(T, Decision), BadReview> {
-        let deletion;
-        let mut review = Review::parse(bytes)?;
-        let settings = self.settings();
         let until = until.min(Instant::now() + TIME);
+        let deletion;
+        let mut bytes = bytes;
+        let mut review = Review::parse(bytes)?;
         let mut unreadable = None;
         if let Some((namespace, name)) = review.evicted() {
             match self.read_pod(namespace, name, until).await {
                 Ok(pod) => {
                     deletion = review.as_deletion_of(&pod);
-                    review = Review::parse(&deletion)?;
+                    bytes = &deletion;
+                    review = Review::parse(bytes)?;
                 }
                 Err(why) => unreadable = Some(Err(why)),
             }
         }
+        let case = Case { unreadable, ..self.case(review, until) };
+        let (known, first) = self.from_memory(&case).await;
+        let room =
+            if passes_anyway(case.request(), &first) { self.afterwards.room(bytes.len()) } else { None };
+        let decision = match room {
+            Some(room) => {
+                let (cluster, decision, bytes) = (self.clone(), first.clone(), bytes.to_vec());
+                tokio::spawn(async move {
+                    cluster.confirm_afterwards(&bytes, known.now, decision).await;
+                    drop(room);
+                });
+                self.lately.note(case.request(), &first);
+                first
+            }
+            None => {
+                let decided = match is_plain(&first) {
+                    true => Decided { known, decision: first, follows: true },
+                    // What is rare has a place of its own: the answers to all others need not keep room for it.
+                    false => Box::pin(self.confirm(&case, known, first)).await,
+                };
+                self.lately.note(case.request(), &decided.decision);
+                self.conclude(&case, decided).await
+            }
+        };
+        Ok((describe(case.request()), decision))
+    }
+
+    /// A review, its object as it is known here.
+    fn case<'a>(&self, mut review: Review<'a>, until: Instant) -> Case<'a> {
+        let settings = self.settings();
         let request = &mut review.request;
         if let Some(old) = &mut request.old_object {
             let resource = &request.resource;
             old.read_by(settings.policies.status_rules(&resource.group, &resource.resource));
             self.pending.dress(old, self.believes_reviews());
         }
-        let review = review;
-        let decide = |known: &Known| kausality_core::decide(&review, &known.facts(&settings));
-        let mut known = self.know(&review.request, Freshness::Cached, until).await;
-        known.scaled = known.scaled.or(unreadable.clone());
-        let mut decision = decide(&known);
-        // Mostly it is the watch that lags behind: a moment saves a live read.
-        if must_confirm(&decision) && self.catches_up(&known).await {
-            known = self.know(&review.request, Freshness::Cached, until).await;
-            decision = decide(&known);
+        Case { review, settings, unreadable: None, at: None, until, moment: INSTANT }
+    }
+
+    async fn know_of(&self, case: &Case<'_>, freshness: Freshness) -> Known {
+        let mut known = self.know(case.request(), freshness, case.until).await;
+        known.scaled = known.scaled.or_else(|| case.unreadable.clone());
+        known.now = case.at.unwrap_or(known.now);
+        known
+    }
+
+    /// Decides by what is known here.
+    async fn from_memory(&self, case: &Case<'_>) -> (Known, Decision) {
+        let mut known = self.know_of(case, Freshness::Cached).await;
+        let mut decision = case.decide(&known);
+        if decision.may_follow_input()
+            && let Some(around) = Box::pin(self.look_around(&known.parent, false, &case.settings)).await
+            && self.explain(case.request(), &mut known, &decision, &around, &case.settings)
+        {
+            decision = case.decide(&known);
         }
+        (known, decision)
+    }
+
+    /// Confirms a decision live, where it must not rest on what is known here, and uses up the approval that it rests on.
+    async fn confirm(&self, case: &Case<'_>, mut known: Known, mut decision: Decision) -> Decided {
+        let (request, until) = (case.request(), case.until);
+        if must_confirm(&decision) && self.catches_up(&known, case.moment).await {
+            (known, decision) = self.from_memory(case).await;
+        }
+        let mut is_so = None;
         if must_confirm(&decision) {
-            let mut live = self.know(&review.request, Freshness::Live, until).await;
-            live.scaled = live.scaled.or(unreadable);
+            let around = async {
+                let is_asked = decision.may_follow_input();
+                if is_asked { self.look_around(&known.parent, true, &case.settings).await } else { None }
+            };
+            // What could not be found out in time explains nothing.
+            let around = tokio::time::timeout_at(until, around);
+            let so = async {
+                let is_asked = self.must_be_so(request, &decision);
+                if is_asked { Some(self.is_so(request, until).await) } else { None }
+            };
+            let (live, around, so) = tokio::join!(self.know_of(case, Freshness::Live), around, so);
+            is_so = so;
             if !live.agrees_with(&known) {
-                decision = decide(&live);
+                decision = case.decide(&live);
             }
             known = live;
-        }
-        if decision.may_follow_input() {
-            let last_step = known.below_parent.last;
-            let look = self.look_around(&review.request, &mut known, &decision, &settings);
-            // What could not be found out in time explains nothing.
-            let _ = tokio::time::timeout_at(until, look).await;
-            if known.input.is_some() || !known.hints.is_empty() || known.below_parent.last > last_step {
-                decision = decide(&known);
+            if decision.may_follow_input()
+                && let Ok(Some(around)) = around
+                && self.explain(request, &mut known, &decision, &around, &case.settings)
+            {
+                decision = case.decide(&known);
             }
         }
-        let follows = self.may_follow(&review.request, &decision, until).await;
+        let follows = self.may_follow(request, &decision, is_so, until).await;
         if !follows && used_up(&decision).is_some() {
             known.parent = KnownParent::Unreadable(NOT_SO.to_owned());
-            decision = decide(&known);
+            decision = case.decide(&known);
         }
         let mut attempts = 1;
         while let Err(why) = self.consume(&decision, until).await {
@@ -101,50 +206,128 @@ impl Cluster {
                 known.parent = KnownParent::Unreadable(format!("its approval could not be used up: {why}"));
             } else {
                 let (input, hints) = (known.input.take(), std::mem::take(&mut known.hints));
-                known = self.know(&review.request, Freshness::Live, until).await;
+                known = self.know_of(case, Freshness::Live).await;
                 (known.input, known.hints) = (input, hints);
             }
-            decision = decide(&known);
+            decision = case.decide(&known);
             attempts += 1;
         }
         if let Some(approval) = used_up(&decision) {
-            self.spent.note(&review.request, approval);
+            self.spent.note(request, approval);
         } else if wants_approval(&decision)
-            && let Some(approval) = self.spent.again(&review.request)
+            && let Some(approval) = self.spent.again(request)
         {
             known.exception = Some(Exception::Used(Box::new(approval)));
-            decision = decide(&known);
+            decision = case.decide(&known);
         }
+        Decided { known, decision, follows }
+    }
+
+    /// Does what must be done before the answer, and starts what comes after it.
+    async fn conclude(self: &Arc<Self>, case: &Case<'_>, mut decided: Decided) -> Decision {
+        let Decided { known, decision, follows } = &mut decided;
+        let request = case.request();
         decision.effects.retain(|effect| match effect {
-            Effect::ConsumeOnce { .. } | Effect::Report(_) => follows,
-            Effect::RecordScale { uid, .. } => self.is_of_scaled(&review.request, uid),
+            Effect::ConsumeOnce { .. } | Effect::Report(_) => *follows,
+            Effect::RecordScale { uid, .. } => self.is_of_scaled(request, uid),
             Effect::RecordStatus { .. } => true,
         });
-        self.lately.note(&review.request, &decision);
-        self.below.note(&review.request, &known, &decision);
-        self.tell_of_step(&review.request, &known, &decision);
-        self.changes.note(&review.request, &decision, &settings, known.now);
-        self.tell_unjudged(&review.request, &known, &decision, &settings).await;
-        if follows && !review.request.is_dry_run() {
-            self.exceptions.note(&decision, known.now);
+        self.below.note(request, known, decision);
+        self.tell_of_step(request, known, decision);
+        self.changes.note(request, decision, &case.settings, known.now);
+        if decision.unjudged || !is_plain(decision) || !decision.effects.is_empty() {
+            Box::pin(self.carry_out(case, &decided)).await;
+        }
+        decided.decision
+    }
+
+    /// Writes what follows from a decision: what must be there before the answer, and, in tasks of their own, the rest.
+    async fn carry_out(self: &Arc<Self>, case: &Case<'_>, decided: &Decided) {
+        let Decided { known, decision, follows } = decided;
+        let (request, settings) = (case.request(), &case.settings);
+        self.tell_unjudged(request, known, decision, settings).await;
+        let counts = *follows && !request.is_dry_run();
+        if counts {
+            self.exceptions.note(decision, known.now);
         }
         for effect in &decision.effects {
             if let Effect::Report(drift) = effect {
-                self.enter(drift, &decision, until).await;
+                self.enter(drift, decision, case.until).await;
             }
         }
-        if let (Some(approval), KnownParent::Found { summary, .. }) = (approval(&decision), &known.parent)
-            && follows
-            && !review.request.is_dry_run()
-            && let Some(key) = ledger::key(&review, &decision, summary, &settings)
+        if let (Some(approval), KnownParent::Found { summary, .. }) = (approval(decision), &known.parent)
+            && counts
+            && let Some(key) = ledger::key(&case.review, decision, summary, settings)
         {
             let cluster = self.clone();
             tokio::spawn(async move { cluster.ledger.close(&key, &approval).await });
         }
         if decision.effects.iter().any(|effect| !matches!(effect, Effect::ConsumeOnce { .. })) {
-            self.clone().follow(&review.request, &known, &decision);
+            let word = self.takes_word(request, decision, case.until).await;
+            self.clone().follow(request, known, decision, word);
         }
-        Ok((describe(&review.request), decision))
+    }
+
+    /// Confirms a drift that was let pass at this time, and does all that follows from it.
+    async fn confirm_afterwards(self: &Arc<Self>, bytes: &[u8], at: Timestamp, first: Decision) {
+        let deadline = Instant::now() + PATIENCE;
+        // It has been read before.
+        while let Ok(review) = Review::parse(bytes) {
+            let case = Case { at: Some(at), moment: MOMENT, ..self.case(review, Instant::now() + TIME) };
+            let (known, decision) = self.from_memory(&case).await;
+            let mut decided = self.confirm(&case, known, decision).await;
+            let is_unread = decided.decision.resolution == Resolution::ParentUnreadable;
+            if is_unread && Instant::now() < deadline {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            if decided.decision.verdict.is_allowed() && !is_unread {
+                self.mend_trace(case.request(), &first, &decided.decision);
+            } else {
+                // It has happened, and nothing shows that it was no drift.
+                decided.decision = first;
+            }
+            self.conclude(&case, decided).await;
+            break;
+        }
+    }
+
+    /// Has an object get the trace that it should have been given, where it turned out that a change was no drift.
+    fn mend_trace(&self, request: &Request<'_>, first: &Decision, now: &Decision) {
+        let trace = |decision: &Decision| decision.patch.annotations.get(TRACE).cloned().flatten();
+        if let (Some(given), Some(right), Some(old)) = (trace(first), trace(now), &request.old_object)
+            && given != right
+            && !request.is_dry_run()
+        {
+            let object = ObjectId {
+                api_version: old.api_version.to_string(),
+                kind: old.kind.to_string(),
+                namespace: old.metadata.namespace.to_string(),
+                name: old.metadata.name.to_string(),
+            };
+            self.pending.mend(&object, &old.metadata.uid, given, right);
+        }
+    }
+
+    /// Whether the parent turns out to have changed within a moment.
+    async fn catches_up(&self, known: &Known, moment: Duration) -> bool {
+        let KnownParent::Found { summary, .. } = &known.parent else { return false };
+        let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await else {
+            return false;
+        };
+        let index = self.watch(&kind);
+        let deadline = Instant::now() + moment;
+        let mut changes = index.changes();
+        while let Some(left) = left_until(deadline) {
+            match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
+                Sight::Here(now) if now.resource_version == summary.resource_version => {
+                    changes.next(left).await
+                }
+                Sight::Here(_) | Sight::Departed => return true,
+                Sight::Unseen | Sight::Blind => return false,
+            }
+        }
+        false
     }
 }
 
@@ -166,32 +349,6 @@ impl Cluster {
         let authority = self.authority(matters, &review.request, until.min(Instant::now() + TIME)).await;
         let facts = Facts { authority, ..Facts::new(self.clock.now(), &settings) };
         Ok((describe(&review.request), decisions(&review, &facts)))
-    }
-}
-
-/// How long a watch is given to catch up before it is checked.
-const MOMENT: Duration = Duration::from_millis(25);
-
-impl Cluster {
-    /// Whether the parent turns out to have changed within a moment.
-    async fn catches_up(&self, known: &Known) -> bool {
-        let KnownParent::Found { summary, .. } = &known.parent else { return false };
-        let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await else {
-            return false;
-        };
-        let index = self.watch(&kind);
-        let deadline = Instant::now() + MOMENT;
-        let mut changes = index.changes();
-        while let Some(left) = left_until(deadline) {
-            match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
-                Sight::Here(now) if now.resource_version == summary.resource_version => {
-                    changes.next(left).await
-                }
-                Sight::Here(_) | Sight::Departed => return true,
-                Sight::Unseen | Sight::Blind => return false,
-            }
-        }
-        false
     }
 }
 
@@ -218,6 +375,27 @@ fn must_confirm(decision: &Decision) -> bool {
     !decision.verdict.is_allowed()
         || decision.cause == Some(Cause::Drift)
         || matches!(decision.resolution, Resolution::ParentGone | Resolution::Approved(_))
+}
+
+/// Whether a request passes for itself: nothing has to be confirmed or used up, and nobody told.
+fn is_plain(decision: &Decision) -> bool {
+    let is_small =
+        |effect: &Effect| matches!(effect, Effect::RecordStatus { .. } | Effect::RecordScale { .. });
+    decision.verdict.is_allowed()
+        && decision.cause != Some(Cause::Drift)
+        && matches!(decision.resolution, Resolution::Passed)
+        && decision.effects.iter().all(is_small)
+        && decision.matched().next().is_none()
+}
+
+/// Whether a drift is let pass in any case, and what is known of it can be put right afterwards. What rests on an approval
+/// is confirmed before: somebody may have taken it back. What is created has no uid yet.
+fn passes_anyway(request: &Request<'_>, decision: &Decision) -> bool {
+    decision.verdict.is_allowed()
+        && decision.cause == Some(Cause::Drift)
+        && !matches!(decision.resolution, Resolution::Approved(_))
+        && used_up(decision).is_none()
+        && request.old_object.is_some()
 }
 
 /// Whether a change was denied for want of an approval.

@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
+    afterwards::Afterwards,
     authorities::Authorities,
     below::Below,
     clock::Clock,
@@ -42,6 +43,7 @@ mod doubt;
 mod know;
 
 use doubt::Doubts;
+pub(crate) use know::Unread;
 
 /// Where facts come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub struct Cluster {
     pub(crate) exceptions: exceptions::Source,
     pub(crate) grants: Grants,
     pub(crate) unjudged: Unjudged,
+    pub(crate) afterwards: Afterwards,
     doubts: Doubts,
     settings: ArcSwap<Settings>,
     indexes: RwLock<HashMap<(String, String), Watched>>,
@@ -79,7 +82,7 @@ pub struct Cluster {
     required: RwLock<HashSet<(String, String)>>,
     namespaces: Arc<Namespaces>,
     authorities: Authorities,
-    reads: Reads<Result<Option<Arc<Summary>>, String>>,
+    reads: Reads<Result<Option<Arc<Summary>>, Unread>>,
     namespace_reads: Reads<Option<Arc<Namespace>>>,
 }
 
@@ -146,6 +149,7 @@ impl Cluster {
             exceptions: exceptions::Source::default(),
             grants: Grants::default(),
             unjudged: Unjudged::default(),
+            afterwards: Afterwards::default(),
             doubts: Doubts::default(),
             settings: ArcSwap::from_pointee(settings),
             indexes: RwLock::default(),
@@ -270,6 +274,13 @@ impl Cluster {
     pub fn watched(&self, kind: &Arc<Kind>) -> Option<Arc<Index>> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         indexes.get(&key(kind)).filter(|watched| watched.index.kind == *kind).map(Watched::index)
+    }
+
+    /// The kinds of which there are indexes: those that objects were found to be owned by among them.
+    #[must_use]
+    pub fn watched_kinds(&self) -> Vec<Arc<Kind>> {
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        indexes.values().map(|watched| watched.index.kind.clone()).collect()
     }
 
     /// Keeps an index of this kind, and is not synced before it is filled. Kinds that turn out to be needed later

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use crate::{
     clock::left_until,
-    cluster::{Cluster, api},
+    cluster::{Cluster, Unread, api},
     index::Sight,
     kinds::{Kind, UnknownKind},
-    pending::{Annotations, Claim, Fact, Proof, Until, Waiting},
+    pending::{Annotations, Claim, Evidence, Fact, Proof, Until, Waiting},
 };
 
 /// What a status update showed is written once its object has been quiet for so long: a write in between would
@@ -90,15 +90,41 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts what comes after the answer.
-    pub(crate) fn follow(self: Arc<Self>, request: &Request<'_>, known: &Known, decision: &Decision) {
+    /// Whether a status update may tell of who sent it, where managed fields do not show that: whoever only takes a field away
+    /// owns none. Then the review must be of the object as it is stored.
+    pub(crate) async fn takes_word(
+        &self,
+        request: &Request<'_>,
+        decision: &Decision,
+        until: Instant,
+    ) -> bool {
+        let tells = |effect: &Effect| match effect {
+            Effect::RecordStatus { annotations, .. } => {
+                annotations.contains_key(CONTROLLERS) || annotations.contains_key(TRACE)
+            }
+            _ => false,
+        };
+        if self.believes_reviews() || !decision.effects.iter().any(tells) {
+            return true;
+        }
+        managers::status_write(request).is_some() || self.is_so(request, until).await == Some(true)
+    }
+
+    /// Starts what comes after the answer. Claims of who wrote a status are taken up only if its `word` is taken.
+    pub(crate) fn follow(
+        self: Arc<Self>,
+        request: &Request<'_>,
+        known: &Known,
+        decision: &Decision,
+        word: bool,
+    ) {
         for effect in &decision.effects {
             match effect {
                 Effect::ConsumeOnce { .. } => {}
                 Effect::RecordStatus { object, uid, generation, status, annotations } => {
                     let proof = Some(Proof::Status(status.clone()));
                     let mut annotations = annotations.clone();
-                    let claims = self.claims(request, &mut annotations);
+                    let claims = claims(request, &mut annotations, word);
                     if annotations.is_empty() && claims.is_empty() {
                         continue;
                     }
@@ -117,25 +143,6 @@ impl Cluster {
                 Effect::Report(drift) => self.announce(drift, decision),
             }
         }
-    }
-
-    /// Takes off what a status update shows of who sent it. A write that managed fields do not show is none where anybody can
-    /// post reviews.
-    fn claims(&self, request: &Request<'_>, annotations: &mut Annotations) -> Vec<Claim> {
-        let mut facts = Vec::new();
-        if annotations.remove(CONTROLLERS).is_some() {
-            let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
-            facts.push(Fact::Controller(user));
-        }
-        facts.extend(annotations.remove(TRACE).flatten().map(Fact::Trace));
-        if facts.is_empty() {
-            return Vec::new();
-        }
-        let write = managers::status_write(request);
-        if !self.believes_reviews() && write.is_none() {
-            return Vec::new();
-        }
-        facts.into_iter().map(|fact| Claim { fact, write: write.clone() }).collect()
     }
 
     /// Writes what status updates showed to the objects that did not keep it, for ever.
@@ -157,6 +164,7 @@ impl Cluster {
                 ticks.tick().await;
             }
         };
+        self.afterwards.end(deadline).await;
         let (all, counts) = (all, tokio::time::timeout(deadline, self.ledger.flush()));
         let (all, _) = tokio::join!(tokio::time::timeout(deadline, all), counts);
         if all.is_err() {
@@ -232,7 +240,7 @@ impl Cluster {
         kind: &Kind,
         object: &ObjectId,
         uid: &str,
-    ) -> Result<Option<Arc<Summary>>, String> {
+    ) -> Result<Option<Arc<Summary>>, Unread> {
         let stored = self.read(kind, &object.namespace, &object.name, false).await?;
         Ok(stored.filter(|stored| stored.uid == uid))
     }
@@ -351,4 +359,19 @@ impl Cluster {
             self.events.tell(drift, !decision.verdict.is_allowed());
         }
     }
+}
+
+/// Takes off what a status update shows of who sent it, if its word is taken.
+fn claims(request: &Request<'_>, annotations: &mut Annotations, word: bool) -> Vec<Claim> {
+    let mut facts = Vec::new();
+    if annotations.remove(CONTROLLERS).is_some() {
+        let user = UserHash::of(&request.user_info.username, &request.user_info.uid);
+        facts.push(Fact::Controller(user));
+    }
+    facts.extend(annotations.remove(TRACE).flatten().map(Fact::Trace));
+    if facts.is_empty() || !word {
+        return Vec::new();
+    }
+    let shown_by = managers::status_write(request).map_or(Evidence::Status, Evidence::Write);
+    facts.into_iter().map(|fact| Claim { fact, shown_by: shown_by.clone() }).collect()
 }

@@ -24,8 +24,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long the API server may take to answer with a page of a list, or with a watch.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// How many objects a page of a list holds.
-const PAGE: u32 = 500;
+/// How many objects a page of a list holds: few, since all of a page is in memory, and what was once taken is not all given back.
+const PAGE: u32 = 100;
 
 /// How soon a watch that failed is tried again, the first time and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(20));

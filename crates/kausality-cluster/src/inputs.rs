@@ -20,6 +20,8 @@ use kausality_core::{
     settle::Settled,
 };
 
+use serde_json::Value;
+
 use crate::{
     cluster::{Cluster, Freshness},
     index::Sight,
@@ -82,6 +84,17 @@ impl Changes {
     }
 }
 
+/// What else there is beside a parent.
+#[derive(Debug)]
+pub(crate) struct Around {
+    /// The changes of inputs.
+    changes: Vec<Changed>,
+    /// The parent's owner, and the plural name of its kind.
+    owner: Option<(Arc<Summary>, Arc<str>)>,
+    /// All of the parent, where inputs depend on its fields.
+    whole: Option<Arc<Value>>,
+}
+
 impl Cluster {
     /// What was seen below an object, here and by other replicas.
     pub(crate) fn activity_below(&self, uid: &str) -> Activity {
@@ -124,47 +137,69 @@ impl Cluster {
         self.changes.share.keep(self.fresh.clone(), &namespace, || self.clock.now()).await;
     }
 
-    /// Finds out what else changed: the last change of something that a parent's controller acts on, and what came shortly
-    /// before. Where the decision is drift without it, the parent may be read for the fields that inputs name.
+    /// Finds out what else changed that a parent's controller acts on: as far as it is known here, or `live`, for what is drift
+    /// without it.
     pub(crate) async fn look_around(
+        &self,
+        parent: &KnownParent,
+        live: bool,
+        settings: &Settings,
+    ) -> Option<Around> {
+        let KnownParent::Found { summary, resource } = parent else { return None };
+        let declared = inputs::declared(&settings.policies, summary.id.group(), resource);
+        let (changes, owner) = tokio::join!(
+            async {
+                if live {
+                    // What another replica has just seen.
+                    self.changes.share.refresh().await;
+                }
+                if declared.is_empty() { Vec::new() } else { self.changes_of(&declared).await }
+            },
+            self.owner_of(summary, live),
+        );
+        let mut whole = None;
+        if live
+            && summary.whole.is_none()
+            && inputs::depend_on_fields(&declared, summary, &changes)
+            && let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await
+            && let Ok(Some(live)) = self.read(&kind, &summary.id.namespace, &summary.id.name, true).await
+        {
+            whole.clone_from(&live.whole);
+        }
+        Some(Around { changes, owner, whole })
+    }
+
+    /// Adds to what is known what may explain a change, and what came shortly before. Tells whether the decision may be another
+    /// with it.
+    pub(crate) fn explain(
         &self,
         request: &Request<'_>,
         known: &mut Known,
         decision: &Decision,
+        around: &Around,
         settings: &Settings,
-    ) {
-        let KnownParent::Found { summary, resource } = &known.parent else { return };
+    ) -> bool {
+        let KnownParent::Found { summary, resource } = &known.parent else { return false };
         let declared = inputs::declared(&settings.policies, summary.id.group(), resource);
-        let is_drift = decision.cause == Some(Cause::Drift);
+        let last = known.below_parent.last.max(self.changes.share.last_step(&summary.uid));
+        let is_later = last > known.below_parent.last;
+        known.below_parent.last = last;
         let mut parent = Summary::clone(summary);
-        if is_drift {
-            // What another replica has just seen.
-            self.changes.share.refresh().await;
-            known.below_parent.last = known.below_parent.last.max(self.changes.share.last_step(&parent.uid));
-        }
-        let changes = if declared.is_empty() { Vec::new() } else { self.changes_of(&declared).await };
-        if parent.whole.is_none()
-            && is_drift
-            && inputs::depend_on_fields(&declared, &parent, &changes)
-            && let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await
-            && let Ok(Some(live)) = self.read(&kind, &summary.id.namespace, &summary.id.name, true).await
-        {
-            parent.whole.clone_from(&live.whole);
-        }
+        parent.whole = parent.whole.take().or_else(|| around.whole.clone());
         let mut controllers: Hashes = known.below_parent.users.clone();
         parent.controllers().iter().for_each(|user| controllers.note(user, &Hashes::default()));
-        let input = inputs::last(&declared, &parent, &controllers, changes.iter());
+        let input = inputs::last(&declared, &parent, &controllers, around.changes.iter());
         known.input = input.or(known.input.take());
-        if let Some((owner, resource)) = self.owner_of(&parent, is_drift).await {
+        if let Some((owner, resource)) = &around.owner {
             let below = self.activity_below(&owner.uid);
-            let above = inputs::from_above(settings, &parent, (&owner, &resource), &below, known.now);
+            let above = inputs::from_above(settings, &parent, (owner, resource), &below, known.now);
             known.input = above.or(known.input.take());
         }
-        if !is_drift {
-            return;
+        if decision.cause == Some(Cause::Drift) {
+            let recent = self.changes.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
         }
-        let recent = self.changes.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        known.hints = recent.hints(request, &parent, &controllers, &declared, known.now);
+        known.input.is_some() || !known.hints.is_empty() || is_later
     }
 
     /// The owner of a parent and the plural name of its kind: as it is, if it `must` be known, else as far as it is watched.

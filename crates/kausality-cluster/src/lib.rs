@@ -13,6 +13,7 @@
 //! read live and the decision is made again: a stale cache must never block a legitimate change.
 
 mod admission;
+mod afterwards;
 mod alarm;
 mod authorities;
 mod below;

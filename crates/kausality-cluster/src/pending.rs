@@ -117,12 +117,22 @@ impl Proof {
 /// How many claims wait for one object at most. The oldest go first.
 const MAX_CLAIMS: usize = 16;
 
-/// What a status update is said to tell of who sent it. The status itself does not show who wrote it.
+/// What a review is said to tell of an object, beside what its status shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub fact: Fact,
-    /// What shows that there was such a write. If nothing does, the status must do.
-    pub write: Option<StatusWrite>,
+    pub shown_by: Evidence,
+}
+
+/// What shows that a claim holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// The status that was sent: nothing else tells who wrote it.
+    Status,
+    /// Such a write of the status.
+    Write(StatusWrite),
+    /// This trace, which the object was given by mistake, and still carries.
+    Trace(String),
 }
 
 /// A fact about who wrote a status.
@@ -137,12 +147,24 @@ pub(crate) enum Fact {
 impl Claim {
     /// Whether an object shows it, which has been seen to have the status, or not.
     fn shows_in(&self, seen: &impl Seen, proven: bool) -> bool {
-        let Some(write) = &self.write else { return proven };
-        seen.status_writes().iter().any(|seen| seen.manager == write.manager && seen.at >= write.at)
+        match &self.shown_by {
+            Evidence::Status => proven,
+            Evidence::Write(write) => {
+                seen.status_writes().iter().any(|seen| seen.manager == write.manager && seen.at >= write.at)
+            }
+            Evidence::Trace(given) => seen.annotation(TRACE) == Some(given),
+        }
+    }
+
+    fn write(&self) -> Option<&StatusWrite> {
+        match &self.shown_by {
+            Evidence::Write(write) => Some(write),
+            Evidence::Status | Evidence::Trace(_) => None,
+        }
     }
 
     fn is_of_manager(&self, other: &Self) -> bool {
-        let manager = |claim: &Self| claim.write.as_ref().map(|write| write.manager.clone());
+        let manager = |claim: &Self| claim.write().map(|write| write.manager.clone());
         manager(self) == manager(other)
     }
 }
@@ -178,6 +200,42 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// Nothing yet.
+    fn new(object: &ObjectId, generation: Option<i64>, proof: Option<Proof>) -> Self {
+        Self {
+            object: object.clone(),
+            annotations: Annotations::new(),
+            claims: Vec::new(),
+            generation,
+            proof,
+            proven: false,
+            first: Instant::now(),
+            since: Instant::now(),
+            failures: 0,
+            rest_until: None,
+        }
+    }
+
+    fn claim(&mut self, claim: Claim) {
+        let same = |known: &&mut Claim| match (&known.shown_by, &claim.shown_by) {
+            (Evidence::Trace(known), Evidence::Trace(given)) => known == given,
+            (Evidence::Trace(_), _) | (_, Evidence::Trace(_)) => false,
+            _ => known.fact == claim.fact && known.is_of_manager(&claim),
+        };
+        if let Some(known) = self.claims.iter_mut().find(same) {
+            // What shows a later write shows that there was an earlier one.
+            let at = |claim: &Claim| claim.write().map(|write| write.at);
+            if at(&claim) < at(known) {
+                known.shown_by = claim.shown_by;
+            }
+            return;
+        }
+        if self.claims.len() >= MAX_CLAIMS {
+            self.claims.remove(0);
+        }
+        self.claims.push(claim);
+    }
+
     /// The annotations that hold for an object as it is seen, which has been seen to show what must be, or not. A change of
     /// intent takes the mark off, also one back to the intent that it speaks of; but not from an object that has arrived since.
     pub(crate) fn holding(&self, seen: &impl Seen, proven: bool) -> Held {
@@ -245,20 +303,8 @@ impl Pending {
         if waiting.len() >= MAX_WAITING && first {
             return false;
         }
-        let entry = Arc::make_mut(waiting.entry(uid.to_owned()).or_insert_with(|| {
-            Arc::new(Waiting {
-                object: object.clone(),
-                annotations: Annotations::new(),
-                claims: Vec::new(),
-                generation,
-                proof: proof.clone(),
-                proven: false,
-                first: Instant::now(),
-                since: Instant::now(),
-                failures: 0,
-                rest_until: None,
-            })
-        }));
+        let new = || Arc::new(Waiting::new(object, generation, proof.clone()));
+        let entry = Arc::make_mut(waiting.entry(uid.to_owned()).or_insert_with(new));
         // One that was under way for longer than another knows less than that.
         let late = generation < entry.generation;
         if entry.generation != generation && !late {
@@ -287,21 +333,22 @@ impl Pending {
 
     /// Notes what a status update tells of its sender, beside what was noted of its object.
     pub(crate) fn claim(&self, uid: &str, claim: Claim) {
+        if let Some(entry) = self.lock().quiet(uid) {
+            entry.claim(claim);
+        }
+    }
+
+    /// Notes that an object must come to carry another trace than the one that it was given by mistake.
+    pub(crate) fn mend(&self, object: &ObjectId, uid: &str, given: String, right: String) {
         let mut lists = self.lock();
-        let Some(entry) = lists.quiet(uid) else { return };
-        let same = |known: &&mut Claim| known.fact == claim.fact && known.is_of_manager(&claim);
-        if let Some(known) = entry.claims.iter_mut().find(same) {
-            // What shows a later write shows that there was an earlier one.
-            let at = |claim: &Claim| claim.write.as_ref().map(|write| write.at);
-            if at(&claim) < at(known) {
-                known.write = claim.write;
-            }
+        if lists.quiet.len() >= MAX_WAITING && !lists.quiet.contains_key(uid) {
             return;
         }
-        if entry.claims.len() >= MAX_CLAIMS {
-            entry.claims.remove(0);
-        }
-        entry.claims.push(claim);
+        let entry =
+            lists.quiet.entry(uid.to_owned()).or_insert_with(|| Arc::new(Waiting::new(object, None, None)));
+        let entry = Arc::make_mut(entry);
+        entry.claim(Claim { fact: Fact::Trace(right), shown_by: Evidence::Trace(given) });
+        entry.since = Instant::now();
     }
 
     /// What waits for an object.

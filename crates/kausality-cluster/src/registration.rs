@@ -25,13 +25,16 @@ use excluded::NOT_OF_NODES;
 /// The name of the webhook: audit entries begin with it.
 pub const WEBHOOK: &str = "drift.kausality.io";
 
+/// The name of the webhook of what is not looked into before it is asked about, where there is something else.
+pub const OF_PLAIN: &str = "drift-plain.kausality.io";
+
 /// The name of the webhook that observes the status of what is watched.
 pub const OF_STATUS: &str = "status.kausality.io";
 
 /// The name of the webhook that is asked about metadata that is written by way of a status.
 pub const OF_STATUS_METADATA: &str = "status-metadata.kausality.io";
 
-/// The name of the webhook that is asked who decides about drifts, on kinds that are not watched.
+/// The name of the webhook that is asked who decides about drifts, on parents that are not watched.
 pub const OF_DECISIONS: &str = "decisions.kausality.io";
 
 /// The name of the webhook that is asked the same where it is the status that is written.
@@ -47,7 +50,7 @@ pub const OF_POLICIES: &str = "policies.kausality.io";
 pub const POLICIES: [&str; 3] = ["approvalpolicies", "clusterapprovalpolicies", "kausalities"];
 
 /// What is registered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// The name of the MutatingWebhookConfiguration.
     pub name: String,
@@ -57,6 +60,8 @@ pub struct Registration {
     pub ca_pem: Option<String>,
     /// The kinds that are watched. Each is reviewed in this one version, whichever a client writes.
     pub kinds: Vec<Arc<Kind>>,
+    /// Other kinds whose objects own some of those that are watched.
+    pub parents: Vec<Arc<Kind>>,
     /// Whether requests fail while the webhook does not answer.
     pub fail_closed: bool,
     /// Namespaces that are left alone.
@@ -83,6 +88,18 @@ pub fn matters() -> String {
          || (has(oldObject.metadata.ownerReferences) && ({RELABELS})) \
         || (has(object.metadata.annotations) && {entries}.exists(k, k in object.metadata.annotations)) || {ours}"
     )
+}
+
+/// Resources of the core group of which every change is asked about, without a look into it: neither a node nor the API server
+/// itself writes them, and all that they want may matter. A look at a large object costs an API server half as much as
+/// to ask.
+const PLAIN: [&str; 3] = ["configmaps", "persistentvolumeclaims", "secrets"];
+
+/// Whether API servers are to ask about every change of a resource, instead of finding out before whether it
+/// [may matter](matters). That pays where many changes do not, and is needed where a node may have to write while nobody answers.
+#[must_use]
+pub fn is_plain(group: &str, plural: &str) -> bool {
+    group.is_empty() && PLAIN.contains(&plural)
 }
 
 /// Whether annotations of ours are added, changed or removed, but for those whose names begin so.
@@ -239,9 +256,9 @@ pub fn of_decisions(
 /// The webhook that tells who writes annotations onto a namespace what is wrong with them, found as `client` says. No write of
 /// a namespace waits for an answer: where approvals take a right, a mode passes without it while nobody answers.
 #[must_use]
-pub fn of_namespaces(client: &Value, elsewhere: Option<&str>, namespaces: &Value) -> Value {
+pub fn of_namespaces(client: &Value, namespaces: &Value) -> Value {
     let rule = rule("", "v1", &["namespaces".to_owned()], &["CREATE", "UPDATE"], "Cluster");
-    of_decisions(OF_NAMESPACES, client, &[rule], elsewhere, namespaces, false)
+    of_decisions(OF_NAMESPACES, client, &[rule], None, namespaces, false)
 }
 
 /// The webhook that observes the status of some resources, found as `client` says. No status is lost, and no controller or
@@ -268,11 +285,15 @@ pub fn of_status(
         "admissionReviewVersions": ["v1"],
         "timeoutSeconds": 5,
     });
-    // API servers store no empty list: with one, what is stored would never be what is wanted.
+    set_conditions(&mut entry, conditions);
+    entry
+}
+
+/// Gives a webhook its conditions. API servers store no empty list: with one, what is stored would never be what is wanted.
+pub fn set_conditions(entry: &mut Value, conditions: &[Value]) {
     if !conditions.is_empty() {
         entry["matchConditions"] = conditions.into();
     }
-    entry
 }
 
 /// The webhook that is asked about metadata that is written by way of a status, found as `client` says. What is denied to
@@ -407,25 +428,24 @@ impl Registration {
         })
     }
 
-    /// The webhooks of decisions about drifts, on whatever is not watched.
-    fn of_decisions(&self, namespaces: &Value) -> [Value; 3] {
-        let watched =
-            self.kinds.iter().map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group));
-        let watched = format!(
-            "(request.resource.resource + '.' + request.resource.group) in {}",
-            Value::from_iter(watched)
-        );
-        let others =
-            format!("{watched} || request.resource.resource + '.' + request.resource.group == 'namespaces.'");
+    /// The webhooks of decisions about drifts, on parents that are not watched.
+    fn of_decisions(&self, namespaces: &Value) -> Vec<Value> {
         let client = self.beside("decisions");
-        let entry = |name: &str, rule: Value, elsewhere: &str, fail_closed: bool| {
-            of_decisions(name, &client, &[rule], Some(elsewhere), namespaces, fail_closed)
+        let is_namespace = |it: &ApiResource| it.group.is_empty() && it.plural == "namespaces";
+        let parents = || self.parents.iter().map(|kind| &kind.resource).filter(|it| !is_namespace(it));
+        let entry = |name: &str, rule: fn(&str, &str, &[&str]) -> Value, fail_closed: bool| {
+            let rules: Vec<Value> = parents().map(|it| rule(&it.group, &it.version, &[&it.plural])).collect();
+            of_decisions(name, &client, &rules, None, namespaces, fail_closed)
         };
-        [
-            entry(OF_DECISIONS, decision_rule("*", "*", &["*"]), &others, self.fail_closed),
-            entry(OF_STATUS_DECISIONS, status_decision_rule("*", "*", &["*"]), &watched, false),
-            of_namespaces(&client, Some(&watched), namespaces),
-        ]
+        let mut entries = Vec::new();
+        if parents().next().is_some() {
+            entries.push(entry(OF_DECISIONS, decision_rule, self.fail_closed));
+            entries.push(entry(OF_STATUS_DECISIONS, status_decision_rule, false));
+        }
+        if !self.kinds.iter().any(|kind| is_namespace(&kind.resource)) {
+            entries.push(of_namespaces(&client, namespaces));
+        }
+        entries
     }
 
     /// The webhooks of the status of what is watched. What changes metadata is left to the second.
@@ -467,29 +487,8 @@ impl Registration {
     #[must_use]
     pub fn manifest(&self) -> Value {
         let client = self.client(&self.url);
-        let rules = self.kinds.iter().flat_map(|kind| {
-            let ApiResource { group, version, plural, .. } = &kind.resource;
-            [rules(group, version, &[plural], "*"), part_rules(group, version, &[plural], "*")].concat()
-        });
         let namespaces = excluded::selector(self.excluded_namespaces.iter().map(String::as_str));
-        let changes = json!({
-            "name": WEBHOOK,
-            "clientConfig": client,
-            "rules": rules.collect::<Vec<Value>>(),
-            "matchConditions": [
-                {"name": "intent-or-kausality-annotations", "expression": matters()},
-                {"name": "not-of-nodes", "expression": NOT_OF_NODES},
-                {"name": "not-a-plain-binding", "expression": NOT_A_PLAIN_BINDING},
-            ],
-            "namespaceSelector": namespaces,
-            "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
-            "reinvocationPolicy": "IfNeeded",
-            "matchPolicy": "Equivalent",
-            "sideEffects": "NoneOnDryRun",
-            "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 10,
-        });
-        let mut webhooks = vec![changes];
+        let mut webhooks = self.of_changes(&client, &namespaces);
         webhooks.extend(self.of_status(&client, &namespaces));
         webhooks.extend(self.of_decisions(&namespaces));
         json!({
@@ -498,6 +497,46 @@ impl Registration {
             "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "kausality"}},
             "webhooks": webhooks,
         })
+    }
+
+    /// The webhooks of changes: of what is looked into before, and of what is not.
+    fn of_changes(&self, client: &Value, namespaces: &Value) -> Vec<Value> {
+        let conditions = [
+            json!({"name": "intent-or-kausality-annotations", "expression": matters()}),
+            json!({"name": "not-of-nodes", "expression": NOT_OF_NODES}),
+            json!({"name": "not-a-plain-binding", "expression": NOT_A_PLAIN_BINDING}),
+        ];
+        let resources = self.kinds.iter().map(|kind| &kind.resource);
+        let (plain, others): (Vec<&ApiResource>, Vec<&ApiResource>) =
+            resources.partition(|it| is_plain(&it.group, &it.plural));
+        let entry = |name: &str, resources: &[&ApiResource], conditions: &[Value]| {
+            let rules = resources.iter().flat_map(|ApiResource { group, version, plural, .. }| {
+                let parts = match is_plain(group, plural) {
+                    true => Vec::new(),
+                    false => part_rules(group, version, &[plural], "*"),
+                };
+                [rules(group, version, &[plural], "*"), parts].concat()
+            });
+            let mut entry = json!({
+                "name": name,
+                "clientConfig": client,
+                "rules": rules.collect::<Vec<Value>>(),
+                "namespaceSelector": namespaces,
+                "failurePolicy": if self.fail_closed { "Fail" } else { "Ignore" },
+                "reinvocationPolicy": "IfNeeded",
+                "matchPolicy": "Equivalent",
+                "sideEffects": "NoneOnDryRun",
+                "admissionReviewVersions": ["v1"],
+                "timeoutSeconds": 10,
+            });
+            set_conditions(&mut entry, conditions);
+            entry
+        };
+        match (&*others, &*plain) {
+            ([], plain) => vec![entry(WEBHOOK, plain, &[])],
+            (others, []) => vec![entry(WEBHOOK, others, &conditions)],
+            (others, plain) => vec![entry(WEBHOOK, others, &conditions), entry(OF_PLAIN, plain, &[])],
+        }
     }
 
     /// Registers the webhook, or updates its registration. That of changes comes last: where it is seen, all is done.

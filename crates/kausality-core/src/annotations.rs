@@ -11,7 +11,6 @@ use kausality_api::{
     approval::{Approval, Entries, Entry, Rejection},
     identity::{Hashes, UserHash},
     phase,
-    trace::Trace,
 };
 
 use crate::{
@@ -198,15 +197,9 @@ fn tells_of_intent(stored: &Object<'_>, sent: &Object<'_>, calm: Calm) -> bool {
     if reconciler::tells_else(stored, sent) {
         return true;
     }
-    let Some(written) = intent_written(stored) else { return calm.last_change.is_some() };
+    let Some(written) = settle::asked(stored) else { return calm.last_change.is_some() };
     calm.last_change.is_some_and(|last| last > written)
         || calm.now.is_some_and(|now| now.duration_since(written) >= UNCHANGED_TIMEOUT)
-}
-
-/// When the intent of an object was last changed, to the second, as its trace tells.
-fn intent_written(object: &Object<'_>) -> Option<Timestamp> {
-    let trace = object.metadata.annotations.get(TRACE).and_then(|text| Trace::decode(text).ok())?;
-    trace.hops().last().map(|hop| hop.timestamp)
 }
 
 /// What a status update is looked at with.
@@ -277,7 +270,8 @@ pub(crate) fn observe(
         None if busy.is_none() => (Some(new_mark(look.now)), Some(look.now)),
         // Whoever should have marked it when it became steady may have died.
         None if was_steady => {
-            let since = managers::last_status_write(&stored.metadata).map(settle::end_of_second);
+            let written = managers::last_status_write(&stored.metadata).map(settle::end_of_second);
+            let since = written.max(settle::asked(stored));
             (Some(new_mark(since.unwrap_or(look.now))), since)
         }
         // The intent has changed unseen. Should it change back, it would count for more than it says.

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use kausality_api::{annotation, policy::Settle};
+use kausality_api::{annotation, policy::Settle, trace::Trace};
 
 use crate::{
     intent::IntentHash,
@@ -245,8 +245,8 @@ pub fn of(parent: &Summary, settling: Settling, calm: Calm) -> Settled {
             // Where it was seen steady before an input changed, quiet is counted from that change: some controllers write
             // their status at each look, also while nothing is asked for.
             Ok(None) => {
-                let written = parent.status_written().filter(|_| mark.is_none());
-                (Settled::Steady, written.map(end_of_second))
+                let written = parent.status_written().map(end_of_second).max(asked(parent));
+                (Settled::Steady, written.filter(|_| mark.is_none()))
             }
             Ok(Some(busy)) => return Settled::No(busy),
             // Without times, nothing tells whether it has been quiet.
@@ -264,6 +264,13 @@ pub fn of(parent: &Summary, settling: Settling, calm: Calm) -> Settled {
         Some(why) => Settled::Restless(why),
         None => settled,
     }
+}
+
+/// When an object was last changed by whoever asked for something, as its trace tells: perhaps by way of its status, which managed
+/// fields do not show where it was a field that was taken away.
+pub(crate) fn asked(object: &impl Seen) -> Option<Timestamp> {
+    let trace = object.annotation(annotation::TRACE).and_then(|text| Trace::decode(text).ok());
+    trace.and_then(|trace| trace.hops().last().map(|hop| hop.timestamp))
 }
 
 /// Whether an object that has been steady since then, as far as known, has been so and quiet for long enough.

@@ -10,7 +10,6 @@ use kausality_api::{
     identity::Hashes,
     report::ChildReference,
     selector::{LabelSelector, Labels},
-    trace::Trace,
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -20,6 +19,7 @@ use crate::{
     managers::{self, StatusWrite},
     relation,
     review::{Object, OwnerReference},
+    settle,
     status::Reading,
     writers,
 };
@@ -225,8 +225,7 @@ impl Summary {
 
     /// When its intent was last changed, to the second: as its trace tells, else when it was created.
     pub(crate) fn intent_written(&self) -> Option<Timestamp> {
-        let trace = self.annotation(annotation::TRACE).and_then(|text| Trace::decode(text).ok());
-        trace.and_then(|trace| trace.hops().last().map(|hop| hop.timestamp)).or(self.created)
+        settle::asked(self).or(self.created)
     }
 
     /// Its labels. What is not a map of strings counts as none.

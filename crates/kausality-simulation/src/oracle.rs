@@ -54,6 +54,22 @@ struct State {
     quiet_time: Duration,
     /// When each parent's controller last wrote to one of its children, by the uid of the parent.
     written_below: BTreeMap<String, Duration>,
+    /// Replicas crash: what they were to do afterwards is not done.
+    crashes: bool,
+    /// Changes that were let pass and told of as drift, though they are none.
+    mistaken: Vec<Mistaken>,
+}
+
+/// A change that was told of as drift, and is none.
+struct Mistaken {
+    /// The uid of the request.
+    request: String,
+    /// The uid of its object.
+    object: String,
+    /// When that was.
+    at: Duration,
+    /// Why it is none.
+    why: String,
 }
 
 /// All versions of an object.
@@ -79,6 +95,8 @@ pub(crate) struct Question {
     user: String,
     operation: Operation,
     object: String,
+    /// The uid of the object, if it has one yet.
+    subject: Option<String>,
     /// The child, as approvals name it.
     child: [String; 3],
     parent: Option<String>,
@@ -113,7 +131,8 @@ impl Question {
 
 impl Oracle {
     pub(crate) fn new(clock: Clock, weather: Weather, quiet_time: Duration) -> Self {
-        let state = State { calm: weather.is_calm(), quiet_time, ..State::default() };
+        let crashes = weather.crashes.is_some();
+        let state = State { calm: weather.is_calm(), quiet_time, crashes, ..State::default() };
         Self { clock, state: Mutex::new(state) }
     }
 
@@ -198,6 +217,7 @@ impl Oracle {
                     format!("/{}", request.sub_resource)
                 },
             ),
+            subject: old.map(|old| old.metadata.uid.to_string()),
             child: [&object.api_version, &object.kind, &object.metadata.name].map(ToString::to_string),
             parent,
             deleting: old.is_some_and(|old| old.metadata.is_deleting()),
@@ -224,6 +244,9 @@ impl Observer for Oracle {
 
 /// Times of field managers have no fractions, and a mark may be written somewhat later than what it tells of.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long it takes at most to put right what is known of an object: it may never be quiet, and connections may hang.
+const MENDED: Duration = Duration::from_secs(40);
 
 /// As much as never happens in a seed.
 const MAX_LINES: usize = 100_000;
@@ -271,6 +294,7 @@ impl State {
             (Verdict::Deny(_), _) => "denied otherwise",
             (_, Resolution::Approved(_)) => "drifts approved",
             (_, Resolution::Excepted(_)) => "approved again",
+            (_, Resolution::Logged) => "drifts let pass",
             _ => match cause {
                 "-" => "without a cause",
                 _ => "allowed",
@@ -285,6 +309,12 @@ impl State {
                 );
             }
             return;
+        }
+        if decision.resolution == Resolution::Logged
+            && !question.dry_run
+            && let Some(why) = self.wrongly_denied(clock.elapsed(), question, decision, 403)
+        {
+            self.mistake(clock, question, why);
         }
         let mut system = question.sent.clone();
         for (key, value) in &decision.patch.annotations {
@@ -302,6 +332,32 @@ impl State {
             self.decided.insert(question.uid.clone(), decided);
         } else if !decision.effects.is_empty() {
             self.violation(clock, format!("{operation:?} {object} by {user}: a dry run has effects"));
+        }
+    }
+
+    /// A change was told of as drift that is none. What is known of its object must be put right before long.
+    fn mistake(&mut self, clock: Clock, question: &Question, why: String) {
+        self.count("drifts that turned out to be none");
+        let Some(object) = question.subject.clone() else {
+            let what = &question.object;
+            return self.violation(clock, format!("the creation of {what} was told of as drift: {why}"));
+        };
+        let (request, at) = (question.uid.clone(), clock.elapsed());
+        self.mistaken.push(Mistaken { request, object, at, why });
+    }
+
+    /// Looks for objects that still carry the trace of a drift that was none.
+    fn look_for_mistakes(&mut self, clock: Clock) {
+        let now = clock.elapsed();
+        let (old, new) =
+            std::mem::take(&mut self.mistaken).into_iter().partition(|it| now.saturating_sub(it.at) > MENDED);
+        self.mistaken = new;
+        for Mistaken { request, object, why, .. } in old {
+            let object = self.objects.get(&object).filter(|object| object.gone.is_none());
+            let trace = object.and_then(|object| object.versions.last()?.system.get(TRACE));
+            if !self.crashes && trace.is_some_and(|trace| trace.contains(&request)) {
+                self.violation(clock, format!("request {request} is still told of as drift: {why}"));
+            }
         }
     }
 
@@ -381,6 +437,10 @@ impl State {
         if !question.intended || question.deleting || !question.fresh || question.dry_run {
             return None;
         }
+        // Log mode blocks nothing for want of an answer.
+        if decision.resolution == Resolution::ParentUnreadable && !self.calm {
+            return None;
+        }
         let versions = self.meanwhile(question)?;
         if versions.iter().all(|parent| parent.frozen && !parent.deleting) {
             return Some("its parent was frozen".to_owned());
@@ -400,6 +460,9 @@ impl State {
                 versions.iter().any(|parent| gives(parent) && parent.stands(&approval))
             };
             return (!given).then(|| format!("nobody approved it: {approval:?}"));
+        }
+        if decision.resolution == Resolution::Logged {
+            return None;
         }
         let below = question.parent.as_ref().and_then(|parent| self.written_below.get(parent));
         let is_quiet = |parent: &Version| {
@@ -422,6 +485,7 @@ impl State {
     fn store(&mut self, clock: Clock, write: &Stored<'_>) {
         self.writes += 1;
         let at = self.writes;
+        self.look_for_mistakes(clock);
         let Some(object) = write.after.or(write.before) else { return };
         let metadata = &object["metadata"];
         let what = format!(

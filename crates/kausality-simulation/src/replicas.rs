@@ -112,7 +112,7 @@ impl Replicas {
         let line = Line::new(&self.sandbox, User::admin(SELF), &self.sky, Dice::new(self.seed, &name));
         let settings = Settings {
             own_users: [SELF.to_owned()].into(),
-            default_mode: Mode::Enforce,
+            default_mode: if self.seed % 4 == 3 { Mode::Log } else { Mode::Enforce },
             quiet_time: self.quiet_time,
             salt: b"simulation".to_vec(),
             ..Settings::default()

@@ -229,6 +229,7 @@ impl Webhook {
             url: self.url.clone().unwrap_or_else(|| format!("https://{}/admit", reachable(address))),
             ca_pem,
             kinds: Vec::new(),
+            parents: Vec::new(),
             fail_closed: match self.failure_policy {
                 Some(policy) => policy == FailurePolicy::Fail,
                 None => matches!(self.default_mode, ModeArgument::Enforce),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kausality_core::{Decision, decision::Effect, review::Request};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Cluster, api, know::Unread};
+use super::{Cluster, know::Unread};
 use crate::kinds::UnknownKind;
 
 /// Whether reviews are doubted, and how many did not agree with the cluster.
@@ -17,6 +17,8 @@ use crate::kinds::UnknownKind;
 pub(crate) struct Doubts {
     doubted: AtomicBool,
     disproved: AtomicU64,
+    /// How many could not be held against it.
+    unproven: AtomicU64,
 }
 
 /// Whether something with this version may have had that one.
@@ -41,25 +43,38 @@ impl Cluster {
         !self.doubts.doubted.load(Ordering::Relaxed)
     }
 
-    /// Whether what follows from a decision may follow, as far as it is up to the review.
+    /// Whether a review must be so as it says, for what follows from its decision to follow.
+    pub(crate) fn must_be_so(&self, request: &Request<'_>, decision: &Decision) -> bool {
+        let matters = |effect: &Effect| matches!(effect, Effect::ConsumeOnce { .. } | Effect::Report(_));
+        let follows = decision.effects.iter().any(matters)
+            || !request.is_dry_run() && decision.matched().next().is_some();
+        follows && !self.believes_reviews()
+    }
+
+    /// Whether what follows from a decision may follow, as far as it is up to the review. Perhaps it has been found out before
+    /// whether that [is so](Self::is_so).
     pub(crate) async fn may_follow(
         &self,
         request: &Request<'_>,
         decision: &Decision,
+        is_so: Option<Option<bool>>,
         until: Instant,
     ) -> bool {
-        let matters = |effect: &Effect| matches!(effect, Effect::ConsumeOnce { .. } | Effect::Report(_));
-        let follows = decision.effects.iter().any(matters)
-            || !request.is_dry_run() && decision.matched().next().is_some();
-        if self.believes_reviews() || !follows {
+        if !self.must_be_so(request, decision) {
             return true;
         }
-        let Some(is_so) = self.is_so(request, until).await else {
+        let is_so = match is_so {
+            Some(is_so) => is_so,
+            None => self.is_so(request, until).await,
+        };
+        let Some(is_so) = is_so else {
             // A drift that nobody hears of is worse than one too many; an approval is not used up for nothing.
-            tracing::warn!(
-                resource = &*request.resource.resource,
-                "a review could not be held against the cluster"
-            );
+            if self.doubts.unproven.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
+                tracing::warn!(
+                    resource = &*request.resource.resource,
+                    "a review could not be held against the cluster"
+                );
+            }
             return !decision.effects.iter().any(|effect| matches!(effect, Effect::ConsumeOnce { .. }));
         };
         if is_so {
@@ -81,7 +96,7 @@ impl Cluster {
 
     /// Whether the object that is said to be written is there, and has had the version that it is said to have; nothing, if the
     /// API server does not tell. What may not be read cannot be told; then the parent's uid has to do.
-    async fn is_so(&self, request: &Request<'_>, until: Instant) -> Option<bool> {
+    pub(crate) async fn is_so(&self, request: &Request<'_>, until: Instant) -> Option<bool> {
         let Some(old) = &request.old_object else { return Some(true) };
         let said = &old.metadata;
         let Request { resource, namespace, .. } = request;
@@ -91,13 +106,11 @@ impl Cluster {
             Err(UnknownKind::Failed(..)) => return None,
         };
         let (namespace, name) = (if kind.namespaced { &**namespace } else { "" }, said.any_name());
-        match timeout_at(until, self.get(|client| api(client, &kind, namespace), name)).await {
+        match timeout_at(until, self.read(&kind, namespace, name, false)).await {
             Ok(Ok(Some(live))) => {
-                let version = live.metadata.resource_version.unwrap_or_default();
-                let is_it = live.metadata.uid.as_deref() == Some(&*said.uid);
-                Some(is_it && comes_after(&version, &said.resource_version))
+                Some(live.uid == *said.uid && comes_after(&live.resource_version, &said.resource_version))
             }
-            Ok(Err(Unread::Forbidden)) => Some(true),
+            Ok(Err(Unread::Forbidden(_))) => Some(true),
             Ok(Ok(None)) => Some(false),
             Ok(Err(Unread::Failed(_))) | Err(_) => None,
         }

@@ -146,8 +146,7 @@ impl Cluster {
             Ok(Some(pod)) => serde_json::to_value(pod).map_err(|error| error.to_string()),
             Ok(None) => Ok(json!({"apiVersion": "v1", "kind": "Pod",
                 "metadata": {"namespace": namespace, "name": name}})),
-            Err(Unread::Forbidden) => Err(missing_rule(&kind)),
-            Err(Unread::Failed(why)) => Err(why),
+            Err(why) => Err(why.of(&kind).to_string()),
         }
     }
 
@@ -205,7 +204,7 @@ impl Cluster {
                 }
             }
         }
-        let live = self.read(kind, namespace, name, whole).await?;
+        let live = self.read(kind, namespace, name, whole).await.map_err(|why| why.to_string())?;
         let live = live.filter(|summary| uid.is_empty() || summary.uid == uid);
         if live.is_some() {
             // Anybody can name a kind.
@@ -221,7 +220,7 @@ impl Cluster {
         namespace: &str,
         name: &str,
         whole: bool,
-    ) -> Result<Option<Arc<Summary>>, String> {
+    ) -> Result<Option<Arc<Summary>>, Unread> {
         let ApiResource { api_version, plural, .. } = &kind.resource;
         let place = format!("{api_version}/{plural}/{namespace}/{name}/{whole}");
         self.reads.share(&place, self.read_now(kind, namespace, name, whole)).await
@@ -233,17 +232,13 @@ impl Cluster {
         namespace: &str,
         name: &str,
         whole: bool,
-    ) -> Result<Option<Arc<Summary>>, String> {
+    ) -> Result<Option<Arc<Summary>>, Unread> {
         let object = self.get(|client| api(client, kind, namespace), name).await;
-        let forbidden = matches!(&object, Err(Unread::Forbidden));
-        self.grants.note(kind, forbidden);
-        let object = object.map_err(|why| match why {
-            Unread::Forbidden => missing_rule(kind),
-            Unread::Failed(why) => why,
-        })?;
-        let Some(object) = object else { return Ok(None) };
+        self.grants.note(kind, matches!(&object, Err(Unread::Forbidden(_))));
+        let Some(object) = object.map_err(|why| why.of(kind))? else { return Ok(None) };
         let rules = self.settings.load().policies.status_rules(&kind.resource.group, &kind.resource.plural);
-        let mut summary = summarise(&object, &kind.resource, rules).map_err(|error| error.to_string())?;
+        let mut summary =
+            summarise(&object, &kind.resource, rules).map_err(|error| Unread::Failed(error.to_string()))?;
         if whole {
             summary.whole = serde_json::to_value(object).ok().map(Arc::new);
         }
@@ -268,7 +263,7 @@ impl Cluster {
                 self.kinds.expire();
             }
             match error {
-                kube::Error::Api(status) if status.code == 403 => Unread::Forbidden,
+                kube::Error::Api(status) if status.code == 403 => Unread::Forbidden(status.message),
                 error => Unread::Failed(error.to_string()),
             }
         })
@@ -276,9 +271,22 @@ impl Cluster {
 }
 
 /// Why something was not read.
-pub(super) enum Unread {
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Unread {
     /// It is not allowed.
-    Forbidden,
+    #[error("{0}")]
+    Forbidden(String),
     /// For this reason.
+    #[error("{0}")]
     Failed(String),
+}
+
+impl Unread {
+    /// The same of an object of this kind: what is forbidden says which right is missing.
+    fn of(self, kind: &Kind) -> Self {
+        match self {
+            Self::Forbidden(_) => Self::Forbidden(missing_rule(kind)),
+            failed @ Self::Failed(_) => failed,
+        }
+    }
 }

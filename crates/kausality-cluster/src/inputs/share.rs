@@ -27,7 +27,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::feed::{Mirror, Which, follow};
+use crate::{
+    feed::{Mirror, Which, follow},
+    reads::Reads,
+};
 
 /// The ConfigMap.
 const NAME: &str = "kausality-inputs";
@@ -164,6 +167,7 @@ pub(crate) struct Share {
     /// What is still to be written.
     unwritten: Mutex<Records>,
     more: Notify,
+    reads: Reads<()>,
 }
 
 impl Share {
@@ -202,10 +206,13 @@ impl Share {
 
     /// Reads what is stored now: the watch may lag behind.
     pub(crate) async fn refresh(&self) {
-        if let Some(api) = self.api.get()
-            && let Ok(Ok(object)) = tokio::time::timeout(DEADLINE, api.get(NAME)).await
-        {
-            self.learn(&object);
+        if let Some(api) = self.api.get() {
+            let read = async {
+                if let Ok(Ok(object)) = tokio::time::timeout(DEADLINE, api.get(NAME)).await {
+                    self.learn(&object);
+                }
+            };
+            self.reads.share(NAME, read).await;
         }
     }
 

@@ -272,7 +272,8 @@ async fn parent(cluster: &Cluster, entry: &Entry) -> Result<Option<Arc<Summary>>
         Err(UnknownKind::NotServed(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let found = cluster.read(&kind, &parent.namespace, &parent.name, false).await?;
+    let found = cluster.read(&kind, &parent.namespace, &parent.name, false).await;
+    let found = found.map_err(|why| why.to_string())?;
     Ok(found.filter(|found| parent.uid.as_ref().is_none_or(|uid| found.uid == *uid)))
 }
 

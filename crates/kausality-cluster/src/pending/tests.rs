@@ -102,7 +102,7 @@ fn write(manager: &str, second: u8) -> StatusWrite {
 fn report(pending: &Pending, user: &str, manager: &str, second: u8) {
     pending.note(&id(), "u", Some(1), &annotations([]), Until::Quiet, Some(Proof::Status(reading(1))));
     let fact = Fact::Controller(UserHash::parse(user).unwrap());
-    pending.claim("u", Claim { fact, write: Some(write(manager, second)) });
+    pending.claim("u", Claim { fact, shown_by: Evidence::Write(write(manager, second)) });
 }
 
 /// The controllers that seem to be recorded on the object "u", whose status these have written.
@@ -141,6 +141,26 @@ fn who_is_said_to_have_written_a_status_counts_once_that_shows() {
     assert_eq!(left.claims.len(), 1, "what does not show yet still waits");
     pending.done("u", Until::Quiet, &left.everything(), left.since);
     assert!(pending.get("u", Until::Quiet).is_none());
+}
+
+/// The trace that the object "u" seems to carry, which carries this one.
+fn traced(pending: &Pending, trace: &str) -> String {
+    let text = format!(r#"{{"metadata":{{"uid":"u","annotations":{{"{}":"{trace}"}}}}}}"#, stored(TRACE));
+    pending.over(Arc::new(Summary::of(&Object::parse(&text).unwrap()))).annotation(TRACE).unwrap().to_owned()
+}
+
+#[test]
+fn a_wrong_trace_is_mended_while_the_object_carries_it() {
+    let pending = Pending::default();
+    pending.mend(&id(), "u", "wrong".to_owned(), "right".to_owned());
+    assert_eq!(traced(&pending, "wrong"), "right");
+    assert_eq!(traced(&pending, "another"), "another", "somebody has changed the object since");
+    report(&pending, "aaaaa", "m", 5);
+    pending.mend(&id(), "u", "wrong too".to_owned(), "right too".to_owned());
+    assert_eq!(traced(&pending, "wrong too"), "right too");
+    assert_eq!(traced(&pending, "wrong"), "right", "whatever else waits");
+    pending.mend(&id(), "u", "wrong".to_owned(), "right after all".to_owned());
+    assert_eq!(traced(&pending, "wrong"), "right", "what it was given once is mended once");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use kausality_api::{
 use kausality_cluster::registration::{
     self, NOT_A_PLAIN_BINDING, RELABELS, changes_metadata, decision_rule,
     excluded::{self, NAMESPACE, NOT_OF_NODES},
-    has_pods, matters, of_status, of_status_metadata, part_rules, rules, status_decision_rule, status_rules,
+    has_pods, is_plain, matters, of_status, of_status_metadata, part_rules, rules, set_conditions,
+    status_decision_rule, status_rules,
 };
 use kausality_core::class::status_stores_metadata;
 use serde_json::{Value, json};
@@ -71,23 +72,33 @@ struct Reviewed<'a> {
 type Rules = fn(&str, &str, &[&str], &str) -> Vec<Value>;
 
 impl Reviewed<'_> {
-    /// The webhooks for changes of objects.
+    /// The webhooks for changes of objects: of those that API servers look into before they ask, and of those that they ask about
+    /// each time.
     fn changes(&self) -> Vec<Value> {
         let objects = selector_of(self.spec.object_selector.as_ref());
-        let [whole, parts] = [rules as Rules, part_rules].map(|rules| self.rules(rules, |_| true));
+        let looks = self.resources.iter().any(|resource| !is_plain(&resource.group, &resource.plural));
+        let is_looked_into = |resource: &Resource| looks && !is_plain(&resource.group, &resource.plural);
+        let [whole, parts] = [rules as Rules, part_rules].map(|rules| self.rules(rules, is_looked_into));
+        let plain = self.rules(rules, |resource| !is_looked_into(resource));
         let entries = self.stakes.iter().flat_map(|stake| {
-            let entry =
-                |part: &str, rules: &[Value], objects: &Value| self.change(stake, part, rules, objects);
-            match &self.spec.object_selector {
+            let entry = |part: &str, rules: &[Value], objects: &Value| {
+                self.change(stake, part, self.conditions(), rules, objects)
+            };
+            let looked_into = match &self.spec.object_selector {
+                _ if !looks => Vec::new(),
                 None => vec![entry("", &[whole.clone(), parts.clone()].concat(), &objects)],
                 // API servers hold selectors against what is sent, which has not the labels of the object.
                 Some(_) => vec![entry("", &whole, &objects), entry("-parts", &parts, &json!({}))],
-            }
+            };
+            let part = if looks { "-plain" } else { "" };
+            let plain = (!plain.is_empty()).then(|| self.change(stake, part, Vec::new(), &plain, &objects));
+            looked_into.into_iter().chain(plain)
         });
         entries.collect()
     }
 
-    fn change(&self, stake: &Stake, part: &str, rules: &[Value], objects: &Value) -> Value {
+    /// What API servers find out before they ask.
+    fn conditions(&self) -> Vec<Value> {
         let is_any = |is_such: fn(&Resource) -> bool| self.resources.iter().any(|resource| is_such(resource));
         let matters = match self.relabels() {
             Some(relabels) => format!("{} || {relabels}", matters()),
@@ -97,7 +108,6 @@ impl Reviewed<'_> {
             condition_of("intent-or-kausality-annotations", &matters),
             condition_of("not-of-nodes", NOT_OF_NODES),
         ];
-        conditions.extend(self.others.clone());
         if is_any(is_role) {
             let ours = json!(OWN_ROLES).to_string();
             conditions.push(condition_of("not-kausalitys-own-roles", &NOT_OUR_ROLES.replace("OURS", &ours)));
@@ -105,22 +115,35 @@ impl Reviewed<'_> {
         if is_any(|resource| has_pods(&resource.group, &[&resource.plural])) {
             conditions.push(condition_of("not-a-plain-binding", NOT_A_PLAIN_BINDING));
         }
+        conditions
+    }
+
+    fn change(
+        &self,
+        stake: &Stake,
+        part: &str,
+        mut conditions: Vec<Value>,
+        rules: &[Value],
+        objects: &Value,
+    ) -> Value {
+        conditions.extend(self.others.clone());
         let condition = stake.condition.as_ref();
         conditions.extend(condition.map(|(name, expression)| condition_of(name, expression)));
-        json!({
+        let mut entry = json!({
             "name": webhook_name(&format!("{}.drift{}{}{part}", self.name, self.area.suffix, stake.suffix)),
             "clientConfig": client(self.place, "/admit"),
             "rules": rules,
             "namespaceSelector": self.area.selector,
             "objectSelector": objects,
-            "matchConditions": conditions,
             "failurePolicy": stake.failure_policy,
             "reinvocationPolicy": "IfNeeded",
             "matchPolicy": "Equivalent",
             "sideEffects": "NoneOnDryRun",
             "admissionReviewVersions": ["v1"],
             "timeoutSeconds": TIMEOUT,
-        })
+        });
+        set_conditions(&mut entry, &conditions);
+        entry
     }
 
     /// The webhooks for updates of the status. Those that change metadata, which are few, are left to the second: it comes
@@ -129,7 +152,7 @@ impl Reviewed<'_> {
         let Area { suffix, selector, .. } = self.area;
         let objects = selector_of(self.spec.object_selector.as_ref());
         let client = client(self.place, "/admit");
-        let stored = self.rules(status_rules, status_stores_metadata);
+        let stored = self.rules(status_rules, |resource| status_stores_metadata(&resource.group));
         let strict = self.stakes.iter().find(|stake| stake.failure_policy == FailurePolicy::Fail);
         let changes = strict.filter(|_| !stored.is_empty()).map(|stake| match &stake.condition {
             Some((_, enforced)) => format!("({enforced}) && {}", changes_metadata(self.relabels())),
@@ -154,13 +177,14 @@ impl Reviewed<'_> {
         ]
     }
 
-    /// Rules for its resources of some groups.
-    fn rules(&self, rules: Rules, is_meant: impl Fn(&str) -> bool) -> Vec<Value> {
-        let versions = by_version(self.resources);
-        let meant = versions.iter().filter(|((group, _), _)| is_meant(group));
-        meant
-            .flat_map(|((group, version), plurals)| rules(group, version, plurals, self.area.scope))
-            .collect()
+    /// Rules for some of its resources.
+    fn rules(&self, rules: Rules, is_meant: impl Fn(&Resource) -> bool) -> Vec<Value> {
+        let meant: Vec<&Resource> = self.resources.iter().copied().filter(|it| is_meant(it)).collect();
+        let versions = by_version(&meant);
+        let rules = |((group, version), plurals): (&(&str, &str), &Vec<&str>)| {
+            rules(group, version, plurals, self.area.scope)
+        };
+        versions.iter().flat_map(rules).collect()
     }
 
     /// The condition that labels change, where objects are selected by them.
@@ -171,7 +195,7 @@ impl Reviewed<'_> {
 
 /// The webhook that tells of mistakes in annotations of namespaces, which decide for all that is in them.
 pub(super) fn of_namespaces(place: &Place) -> Value {
-    registration::of_namespaces(&client(place, "/decisions"), None, &everywhere(&place.namespace))
+    registration::of_namespaces(&client(place, "/decisions"), &everywhere(&place.namespace))
 }
 
 /// The webhooks for decisions about drifts on parents of what a policy is about, where it does not have them reviewed.
@@ -232,19 +256,23 @@ pub(super) fn kept(name: &str, stored: &[Value], place: &Place) -> Vec<Value> {
 }
 
 /// What the names of a policy's webhooks end with.
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 22] = [
     "status",
     "status-selected",
     "status-metadata",
     "status-metadata-selected",
     "drift",
     "drift-parts",
+    "drift-plain",
     "drift-log",
     "drift-log-parts",
+    "drift-log-plain",
     "drift-selected",
     "drift-selected-parts",
+    "drift-selected-plain",
     "drift-selected-log",
     "drift-selected-log-parts",
+    "drift-selected-log-plain",
     "decisions",
     "decisions-selected",
     "decisions-status",

@@ -105,6 +105,8 @@ fn nothing_goes_wrong_that_must_not() {
     }
     for what in [
         "drifts denied",
+        "drifts let pass",
+        "drifts that turned out to be none",
         "drifts approved",
         "approved again",
         "frozen",

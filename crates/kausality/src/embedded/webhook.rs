@@ -85,6 +85,7 @@ impl Beside {
             url: format!("https://{}/admit", server.address()),
             ca_pem,
             kinds: Vec::new(),
+            parents: Vec::new(),
             fail_closed: default_mode == Mode::Enforce,
             excluded_namespaces: excluded::names().map(ToOwned::to_owned).collect(),
         };

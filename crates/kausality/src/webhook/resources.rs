@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use kausality_cluster::{Cluster, Kind, UnknownKind, registration::Registration};
@@ -13,6 +13,9 @@ use super::in_time;
 
 /// How often it is looked whether what was not served is served by now.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether other kinds have turned out to be parents.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// How soon a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -60,31 +63,48 @@ impl Resources {
     }
 
     /// Registers once requests can be decided, since they would wait earlier, and again whenever other kinds are
-    /// served; for ever.
+    /// served, or turn out to own objects of those; for ever.
     pub(super) async fn keep_registered(&self, registration: &mut Registration, client: Client) {
         let mut ticks = tokio::time::interval(Duration::from_millis(50));
         while !self.cluster.is_synced() {
             ticks.tick().await;
         }
+        let mut looked: Option<Instant> = None;
         loop {
-            // What cannot be told now must not take anything out of protection.
-            let kinds = match self.kinds().await {
-                Ok(kinds) if !kinds.is_empty() && kinds != registration.kinds => kinds,
-                _ => {
-                    tokio::time::sleep(LOOK).await;
-                    continue;
+            let mut next = registration.clone();
+            if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+                // What cannot be told now must not take anything out of protection.
+                if let Ok(kinds) = self.kinds().await
+                    && !kinds.is_empty()
+                {
+                    kinds.iter().for_each(|kind| self.require(kind));
+                    next.kinds = kinds;
                 }
-            };
-            kinds.iter().for_each(|kind| self.require(kind));
-            let next = Registration { kinds, ..registration.clone() };
+                looked = Some(Instant::now());
+            }
+            let is_new =
+                |kind: &Arc<Kind>| !next.kinds.contains(kind) && !registration.parents.contains(kind);
+            let parents: Vec<Arc<Kind>> = self.cluster.watched_kinds().into_iter().filter(is_new).collect();
+            next.parents.extend(parents);
+            next.parents.retain(|kind| !next.kinds.contains(kind));
+            if next.kinds.is_empty() || next == *registration {
+                tokio::time::sleep(GLANCE).await;
+                continue;
+            }
             match in_time(next.apply(client.clone())).await {
                 Ok(()) => {
                     *registration = next;
-                    tracing::info!(url = registration.url, kinds = registration.kinds.len(), "registered");
+                    tracing::info!(
+                        url = registration.url,
+                        kinds = registration.kinds.len(),
+                        parents = registration.parents.len(),
+                        "registered"
+                    );
                 }
                 Err(error) => {
                     tracing::error!(%error, "cannot register with the API server: trying again");
                     tokio::time::sleep(RETRY).await;
+                    looked = None;
                 }
             }
         }

@@ -8,7 +8,7 @@ use kausality_testbed::ControlPlane;
 use serde_json::{Value, json};
 
 /// Where the API server puts what Kausality notes.
-const PREFIXES: [&str; 2] = ["drift.kausality.io/", "status.kausality.io/"];
+const PREFIXES: [&str; 3] = ["drift.kausality.io/", "drift-plain.kausality.io/", "status.kausality.io/"];
 
 /// Replays the audit log of a control plane, and fails unless each request that was reviewed has the same decision there.
 /// `arguments` are those of the replay: what the webhook was started with.

@@ -50,6 +50,23 @@ fn annotate(plane: &ControlPlane, user: &str, annotation: &str, more: &[&str]) -
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
+/// The first child of its kind tells whose decisions matter.
+async fn first_child(plane: &ControlPlane) {
+    let uid = get(plane, &["box", "box"])["metadata"]["uid"].clone();
+    let child = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "1"},
+        "metadata": {"name": "child", "namespace": "default", "ownerReferences": [{
+            "apiVersion": "example.com/v1", "kind": "Box", "name": "box", "uid": uid, "controller": true}]}});
+    let file = plane.folder().join("child.json");
+    std::fs::write(&file, child.to_string()).unwrap();
+    eventually(PATIENCE, "a child", async || {
+        let create = ["create", "-f", file.to_str().unwrap()];
+        let output = plane.kubectl(OPERATOR, &[]).args(create).output().unwrap();
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8(output.stderr).unwrap()) }
+    })
+    .await
+    .unwrap();
+}
+
 /// The operator cannot approve its own drift, nor change what Kausality knows of it; who may decide does, in their own name.
 async fn who_may_decides(plane: &ControlPlane) {
     let approval = r#"kausality.io/approvals=[{"apiVersion":"v1","kind":"ConfigMap","name":"*","mode":"always","by":"alice"}]"#;
@@ -108,6 +125,7 @@ async fn beside_what_a_webhook_watches() {
     let arguments = ["--register", "--bind-address", "127.0.0.1:0", "--resources", "configmaps"];
     let _webhook = Webhook::spawn(&plane, "webhook.log", &[&arguments[..], &RBAC].concat());
     registered(&plane).await;
+    first_child(&plane).await;
     who_may_decides(&plane).await;
 }
 
@@ -131,20 +149,7 @@ async fn beside_what_a_policy_names() {
     told(&plane, "maps", "Ready", "Configured").await;
     installation.ready().await;
 
-    // The first child of its kind tells whose decisions matter.
-    let uid = get(&plane, &["box", "box"])["metadata"]["uid"].clone();
-    let child = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "1"},
-        "metadata": {"name": "child", "namespace": "default", "ownerReferences": [{
-            "apiVersion": "example.com/v1", "kind": "Box", "name": "box", "uid": uid, "controller": true}]}});
-    let file = plane.folder().join("child.json");
-    std::fs::write(&file, child.to_string()).unwrap();
-    eventually(PATIENCE, "a child", async || {
-        let create = ["create", "-f", file.to_str().unwrap()];
-        let output = plane.kubectl(OPERATOR, &[]).args(create).output().unwrap();
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8(output.stderr).unwrap()) }
-    })
-    .await
-    .unwrap();
+    first_child(&plane).await;
     // Their status passes where nobody answers.
     for (part, resource, failure_policy) in
         [("decisions", "boxes", "Fail"), ("decisions-status", "boxes/status", "Ignore")]

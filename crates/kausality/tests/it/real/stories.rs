@@ -145,7 +145,7 @@ async fn what_is_not_drift_costs_no_api_call() {
 }
 
 fn is_reviewed(event: &AuditEvent) -> bool {
-    ["drift", "status"]
+    ["drift", "drift-plain", "status"]
         .iter()
         .any(|it| event.annotations.contains_key(&format!("{it}.kausality.io/decision")))
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kausality_testbed::{ControlPlane, MASTERS, eventually, free_port};
+use kausality_testbed::{AuditEvent, ControlPlane, MASTERS, eventually, free_port};
 use kube::{
     api::{Api, Patch, PatchParams},
     core::{ApiResource, DynamicObject, GroupVersionKind},
@@ -18,7 +18,10 @@ use tokio::{
     sync::watch,
 };
 
-use crate::real::stage::*;
+use crate::real::{
+    ledger::{define, drifts},
+    stage::*,
+};
 
 /// Passes connections on, and lets some of them hang: open, and without a word, as a firewall does that has forgotten
 /// them.
@@ -296,6 +299,37 @@ async fn watches_notice_that_they_are_dead() {
     assert_eq!(get(&plane, &["replicaset", name])["spec"]["replicas"], 3);
     must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:3"]);
     rolled_out(&plane, "web", 3).await;
+}
+
+/// In log mode nobody waits until a drift is confirmed. What a dead watch took for one is put right, and not entered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_told_of_as_drift_by_mistake_is_put_right() {
+    let Some(plane) = stage().await else { return };
+    let _kubelet = plane.play_kubelet().await.unwrap();
+    define(&plane).await;
+    must(&plane, "alice", &["annotate", "namespace", "default", "kausality.io/mode=log"]);
+    let remote = Remote::start(&plane).await;
+
+    remote.line.cut();
+    must(&plane, "bob", &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    rolled_out(&plane, "web", 2).await;
+    let told = eventually(PATIENCE, "a change that is told of as drift", async || {
+        let events = plane.audit().unwrap();
+        let told = |event: &&AuditEvent| {
+            event.annotations.get("drift.kausality.io/drift").is_some_and(|drift| drift == "true")
+        };
+        let told = events.iter().filter(told).map(|event| event.name.clone()).next();
+        told.ok_or("none: the test shows nothing")
+    });
+    let told = told.await.unwrap();
+    eventually(Duration::from_secs(45), "the right traces", async || {
+        let sets = replica_sets(&plane);
+        let wrong = sets.iter().find(|set| users(set) != ["bob", DEPLOYMENT_CONTROLLER]);
+        wrong.map_or(Ok(()), |wrong| Err(format!("{told}: {:?} on {wrong:#}", users(wrong))))
+    })
+    .await
+    .unwrap();
+    assert_eq!(drifts(&plane), [json!({}); 0]);
 }
 
 /// Connections that were kept for later have died too: no read on the way of a legitimate change is lost in one.

@@ -109,6 +109,6 @@ impl Audited {
     /// What Kausality said about it.
     pub(crate) fn said(&self, key: &str) -> Option<&str> {
         let of = |webhook: &str| self.annotations.get(&format!("{webhook}.kausality.io/{key}"));
-        of("drift").or_else(|| of("status")).map(String::as_str)
+        ["drift", "drift-plain", "status"].into_iter().find_map(of).map(String::as_str)
     }
 }
