@@ -105,7 +105,7 @@ impl Cluster {
             }
         }
         let case = Case { unreadable, ..self.case(review, until) };
-        let (known, first) = self.from_memory(&case).await;
+        let (known, first) = self.recall(&case).await;
         let room =
             if passes_anyway(case.request(), &first) { self.afterwards.room(bytes.len()) } else { None };
         let decision = match room {
@@ -151,7 +151,7 @@ impl Cluster {
     }
 
     /// Decides by what is known here.
-    async fn from_memory(&self, case: &Case<'_>) -> (Known, Decision) {
+    async fn recall(&self, case: &Case<'_>) -> (Known, Decision) {
         let mut known = self.know_of(case, Freshness::Cached).await;
         let mut decision = case.decide(&known);
         if decision.may_follow_input()
@@ -167,7 +167,7 @@ impl Cluster {
     async fn confirm(&self, case: &Case<'_>, mut known: Known, mut decision: Decision) -> Decided {
         let (request, until) = (case.request(), case.until);
         if must_confirm(&decision) && self.catches_up(&known, case.moment).await {
-            (known, decision) = self.from_memory(case).await;
+            (known, decision) = self.recall(case).await;
         }
         let mut is_so = None;
         if must_confirm(&decision) {
@@ -274,7 +274,7 @@ impl Cluster {
         // It has been read before.
         while let Ok(review) = Review::parse(bytes) {
             let case = Case { at: Some(at), moment: MOMENT, ..self.case(review, Instant::now() + TIME) };
-            let (known, decision) = self.from_memory(&case).await;
+            let (known, decision) = self.recall(&case).await;
             let mut decided = self.confirm(&case, known, decision).await;
             let is_unread = decided.decision.resolution == Resolution::ParentUnreadable;
             if is_unread && Instant::now() < deadline {

@@ -100,7 +100,12 @@ impl Cluster {
         let Some(old) = &request.old_object else { return Some(true) };
         let said = &old.metadata;
         let Request { resource, namespace, .. } = request;
-        let kind = match self.kinds.of_resource(&resource.group, &resource.resource).await {
+        let mut kind = self.kinds.of_resource(&resource.group, &resource.resource).await;
+        if matches!(kind, Err(UnknownKind::NotServed(_))) {
+            // What has just come to be served may not be listed yet.
+            kind = self.kinds.of_kind(&old.api_version, &old.kind).await;
+        }
+        let kind = match kind {
             Ok(kind) => kind,
             Err(UnknownKind::NotServed(_)) => return Some(false),
             Err(UnknownKind::Failed(..)) => return None,

@@ -121,12 +121,16 @@ async fn follow(mut registration: Registration, client: Client) {
 
 /// Registers the webhook for all that is served. Where that is so already, the API server stores nothing.
 async fn register(registration: &mut Registration, client: &Client) -> Result<()> {
-    registration.kinds = kinds(client).await?;
+    let served = Kinds::new(client.clone());
+    registration.kinds = kinds(&served, client).await?;
+    // Nobody pays for a look at whatever else may own something here.
+    let is_other =
+        |kind: &Arc<Kind>| !registration.kinds.contains(kind) && kind.resource.group != kausality_api::GROUP;
+    registration.parents = served.all().await?.kinds.into_iter().filter(is_other).collect();
     Ok(registration.apply(client.clone()).await?)
 }
 
-async fn kinds(client: &Client) -> Result<Vec<Arc<Kind>>> {
-    let served = Kinds::new(client.clone());
+async fn kinds(served: &Kinds, client: &Client) -> Result<Vec<Arc<Kind>>> {
     let custom = definitions(client).list(&kube::api::ListParams::default()).await?;
     let text = |object: &DynamicObject, at: &str| {
         object.data.pointer(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()

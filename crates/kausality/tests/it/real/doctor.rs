@@ -339,7 +339,7 @@ async fn a_webhook_that_answers_is_heard() {
             "ok",
             &format!("it answered a dry run of a {kind} in namespace default"),
         );
-        assert_check(&said, "registration", "ok", "6 entries");
+        assert_check(&said, "registration", "ok", "4 entries");
         assert_check(&said, "deployments", "skipped", "has registered itself");
         let stored = get(&plane, &[resources, "-n", "default"]);
         assert!(!stored.to_string().contains("kausality-doctor"), "{stored:#}");

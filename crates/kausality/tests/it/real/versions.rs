@@ -132,7 +132,10 @@ async fn a_version_that_is_not_preferred_names_the_same_object() {
         plane.audit().unwrap().into_iter().filter(|event| event.user == OPERATOR && event.code < 300);
     let causes: Vec<_> = drifts
         .filter(|event| event.verb == "patch" && event.subresource.is_empty())
-        .filter_map(|event| event.annotations.get("drift.kausality.io/cause").cloned())
+        .filter_map(|event| {
+            let of = |webhook| event.annotations.get(&format!("{webhook}.kausality.io/cause")).cloned();
+            ["drift", "drift-plain"].into_iter().find_map(of)
+        })
         .collect();
     assert_eq!(causes, ["Initialization", "Initialization", "Expected"], "what passed");
 }
