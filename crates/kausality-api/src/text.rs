@@ -13,7 +13,12 @@ pub(crate) const MAX_FAULT: usize = 200;
 /// ```
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(char::is_control) {
+    // Mostly it is ASCII, which is looked at byte by byte.
+    let has_control = match text.is_ascii() {
+        true => text.bytes().any(|byte| byte.is_ascii_control()),
+        false => text.chars().any(char::is_control),
+    };
+    if !has_control {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);

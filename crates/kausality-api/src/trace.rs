@@ -113,6 +113,9 @@ impl Trace {
         while self.hops.len() > MAX_HOPS {
             self.hops.remove(1);
         }
+        if self.hops.iter().map(Hop::most_bytes).sum::<usize>() <= MAX_BYTES {
+            return self;
+        }
         let mut bytes = self.encode().len();
         if bytes > MAX_BYTES {
             // Only hops that Kausality did not write can be longer than these bounds.
@@ -167,6 +170,21 @@ impl Trace {
 }
 
 impl Hop {
+    /// More bytes than it takes, encoded: each character may have to be escaped.
+    fn most_bytes(&self) -> usize {
+        const ESCAPED: usize = 6;
+        const FIELDS: usize = 300;
+        let Self { api_version, kind, name, uid, user, request_uid, labels, approval, .. } = self;
+        let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2).sum();
+        let approval = approval.as_ref().map_or(0, |it| {
+            let texts = [&it.policy, &it.by, &it.reason];
+            texts.into_iter().flatten().map(String::len).sum::<usize>() + 50
+        });
+        let ids = [uid, request_uid].into_iter().flatten().map(String::len).sum::<usize>();
+        let texts = api_version.len() + kind.len() + name.len() + user.len() + ids + labels + approval;
+        texts * ESCAPED + FIELDS
+    }
+
     /// This hop with no text longer than is useful, so that two hops always fit a trace.
     fn bounded(mut self) -> Self {
         bound(&mut self.user, MAX_USER);

@@ -95,7 +95,7 @@ impl Cluster {
         let mut review = Review::parse(bytes)?;
         let mut unreadable = None;
         if let Some((namespace, name)) = review.evicted() {
-            match self.read_pod(namespace, name, until).await {
+            match Box::pin(self.read_pod(namespace, name, until)).await {
                 Ok(pod) => {
                     deletion = review.as_deletion_of(&pod);
                     bytes = &deletion;
@@ -144,7 +144,14 @@ impl Cluster {
     }
 
     async fn know_of(&self, case: &Case<'_>, freshness: Freshness) -> Known {
-        let mut known = self.know(case.request(), freshness, case.until).await;
+        let recollected = match freshness {
+            Freshness::Cached => self.recollect(case.request()),
+            Freshness::Live => None,
+        };
+        let mut known = match recollected {
+            Some(known) => known,
+            None => Box::pin(self.know(case.request(), freshness, case.until)).await,
+        };
         known.scaled = known.scaled.or_else(|| case.unreadable.clone());
         known.now = case.at.unwrap_or(known.now);
         known

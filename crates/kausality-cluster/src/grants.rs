@@ -136,13 +136,13 @@ impl Cluster {
 
     /// Tells of the kind of a parent, if the policy that covers a request does not have it reviewed. Secrets are read where
     /// a policy names them, and sent to nobody else.
-    pub(crate) async fn tell_of(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
+    pub(crate) fn tell_of(&self, owner: &Owner, request: &Request<'_>, namespace: Option<&Namespace>) {
         let settings = self.settings();
         if settings.policies.is_empty() || request.is_dry_run() {
             return;
         }
+        let Some(kind) = self.kinds.seen(&owner.api_version, &owner.kind) else { return };
         let Some(policy) = policy_of(&settings, request, namespace) else { return };
-        let Ok(kind) = self.kinds.of_kind(&owner.api_version, &owner.kind).await else { return };
         let (group, plural) = (&*kind.resource.group, &*kind.resource.plural);
         let withheld = is_secret(&kind) && !policy::names(&policy.spec, group, plural);
         if withheld || policy::covers_parents(&policy.spec, group, plural, kind.namespaced) {

@@ -204,7 +204,8 @@ pub(crate) fn audit(decision: &Decision) -> BTreeMap<&'static str, String> {
         audit.insert("rule", rule.as_str().to_owned());
     }
     if let Some(trace) = &decision.trace {
-        audit.insert("trace", trace.encode());
+        let written = decision.patch.annotations.get(annotation::TRACE).cloned().flatten();
+        audit.insert("trace", written.unwrap_or_else(|| trace.encode()));
     }
     audit
 }

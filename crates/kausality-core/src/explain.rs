@@ -1,6 +1,6 @@
 //! The explanation of a decision: the rules that were looked at, in order, and what each saw.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use kausality_api::{
     drift::{DriftStep, MAX_EXPLANATION, MAX_STEPS},
@@ -123,8 +123,8 @@ impl Explanation {
     }
 
     pub(crate) fn saw_by(&mut self, rule: Rule, finding: impl Into<String>, evidence: Vec<String>) {
-        let evidence = evidence.iter().map(|text| plain(text).into_owned()).collect();
-        let finding = plain(&finding.into()).into_owned();
+        let evidence = evidence.into_iter().map(made_plain).collect();
+        let finding = made_plain(finding.into());
         self.steps.push(Step { rule, finding, evidence, decided: false });
     }
 
@@ -182,6 +182,14 @@ impl Explanation {
             }
         }
         recorded.into_values().collect()
+    }
+}
+
+/// The same text, unless it has control characters.
+fn made_plain(text: String) -> String {
+    match plain(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(plain) => plain,
     }
 }
 

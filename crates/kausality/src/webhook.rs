@@ -378,8 +378,9 @@ pub(crate) struct OnCluster(pub(crate) Arc<Cluster>);
 
 impl Admission for OnCluster {
     async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
-        let (subject, decision) =
-            self.0.admit(&review, until.into(), |request| Subject::from(request)).await?;
+        // In a place of its own: what is handed from layer to layer stays small.
+        let admitted = Box::pin(self.0.admit(&review, until.into(), |request| Subject::from(request)));
+        let (subject, decision) = admitted.await?;
         Ok(Reply { subject, decision })
     }
 

@@ -32,6 +32,65 @@ const WHILE: Duration = Duration::from_secs(1);
 const READ_DEADLINE: Duration = Duration::from_millis(1500);
 
 impl Cluster {
+    /// What a request's decision must know, if all of it is known here, as it mostly is.
+    pub(crate) fn recollect(&self, request: &Request<'_>) -> Option<Known> {
+        let Questions { parent: owner, scaled: None, namespace, authority: false } =
+            questions(request, &self.settings())
+        else {
+            return None;
+        };
+        let parent = match &owner {
+            Some(owner) => {
+                let kind = self.kinds.seen(&owner.api_version, &owner.kind)?;
+                let namespace = owner.namespace.as_deref().unwrap_or(&request.namespace);
+                let namespace = if kind.namespaced { namespace } else { "" };
+                match self.watched(&kind)?.look(namespace, &owner.name, &owner.uid) {
+                    Sight::Here(summary) if !self.lately.is_under_way(&summary) => KnownParent::Found {
+                        summary: self.pending.over(summary),
+                        resource: kind.resource.plural.as_str().into(),
+                    },
+                    Sight::Departed => KnownParent::Gone,
+                    Sight::Here(_) | Sight::Unseen | Sight::Blind => return None,
+                }
+            }
+            None => KnownParent::None,
+        };
+        let namespace = namespace.and_then(|name| self.namespaces.get(&name));
+        if let (KnownParent::Found { .. }, Some(owner)) = (&parent, &owner) {
+            self.tell_of(owner, request, namespace.as_deref());
+        }
+        Some(self.beside(request, parent, None, namespace, Authority::Unasked))
+    }
+
+    /// What is known beside these.
+    fn beside(
+        &self,
+        request: &Request<'_>,
+        parent: KnownParent,
+        scaled: Option<Result<Arc<Summary>, String>>,
+        namespace: Option<Arc<Namespace>>,
+        authority: Authority,
+    ) -> Known {
+        let of_parent = match &parent {
+            KnownParent::Found { summary, .. } => self.activity_below(&summary.uid),
+            _ => Activity::default(),
+        };
+        let stored = request.old_object.as_ref();
+        Known {
+            now: self.clock.now(),
+            timed: true,
+            parent,
+            input: of_parent.input.clone(),
+            below_parent: of_parent,
+            below: stored.map(|stored| self.activity_below(&stored.metadata.uid)).unwrap_or_default(),
+            hints: Vec::new(),
+            scaled,
+            namespace,
+            exception: None,
+            authority,
+        }
+    }
+
     /// Finds out what a request's decision must know, until the time is up. What could not be found out by then is
     /// unreadable.
     pub async fn know(&self, request: &Request<'_>, freshness: Freshness, until: Instant) -> Known {
@@ -73,29 +132,12 @@ impl Cluster {
             }
             // Whoever asks for what is live has asked for what was known before.
             (KnownParent::Found { .. }, Some(owner)) if freshness == Freshness::Cached => {
-                self.tell_of(owner, request, namespace.as_deref()).await;
+                self.tell_of(owner, request, namespace.as_deref());
             }
             _ => {}
         }
         let authority = self.authority(authority, request, until).await;
-        let of_parent = match &parent {
-            KnownParent::Found { summary, .. } => self.activity_below(&summary.uid),
-            _ => Activity::default(),
-        };
-        let stored = request.old_object.as_ref();
-        Known {
-            now: self.clock.now(),
-            timed: true,
-            parent,
-            input: of_parent.input.clone(),
-            below_parent: of_parent,
-            below: stored.map(|stored| self.activity_below(&stored.metadata.uid)).unwrap_or_default(),
-            hints: Vec::new(),
-            scaled,
-            namespace,
-            exception: None,
-            authority,
-        }
+        self.beside(request, parent, scaled, namespace, authority)
     }
 
     /// Whether whoever sends a request may decide about drifts, if that matters.

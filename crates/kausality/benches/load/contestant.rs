@@ -228,7 +228,7 @@ struct Ours {
 
 impl Admission for Ours {
     async fn decide(&self, review: Bytes, until: Instant) -> Result<Reply, BadReview> {
-        let decided = self.cluster.admit(&review, until.into(), |request| Subject::from(request));
+        let decided = Box::pin(self.cluster.admit(&review, until.into(), |request| Subject::from(request)));
         let (subject, decision) = decided.await?;
         if decision.cause == Some(Cause::Drift) {
             self.drifts.fetch_add(1, Ordering::Relaxed);
