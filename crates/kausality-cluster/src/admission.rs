@@ -7,6 +7,7 @@ use kausality_api::{annotation::TRACE, approval::Approval};
 use kausality_core::{
     Decision, Exception, Facts, Known, KnownParent, Review, Settings, Summary,
     cause::Cause,
+    class::Class,
     decision::Effect,
     decisions,
     gate::Resolution,
@@ -33,16 +34,7 @@ const NOT_SO: &str =
 const MAX_ATTEMPTS: usize = 10;
 
 /// How long a watch is given to catch up before an answer that waits for it is checked live.
-const INSTANT: Duration = Duration::from_millis(2);
-
-/// The same where nobody waits: mostly it is the watch that lags behind, and a moment saves a live read.
-const MOMENT: Duration = Duration::from_millis(25);
-
-/// How long it is tried to confirm what was let pass.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How soon that is tried again.
-const PAUSE: Duration = Duration::from_secs(1);
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// A review that is being decided.
 struct Case<'a> {
@@ -53,8 +45,6 @@ struct Case<'a> {
     /// When it came, if that was earlier than now.
     at: Option<Timestamp>,
     until: Instant,
-    /// How long its watches are given to catch up.
-    moment: Duration,
 }
 
 impl Case<'_> {
@@ -106,13 +96,13 @@ impl Cluster {
         }
         let case = Case { unreadable, ..self.case(review, until) };
         let (known, first) = self.recall(&case).await;
-        let room =
-            if passes_anyway(case.request(), &first) { self.afterwards.room(bytes.len()) } else { None };
+        let passes = passes_anyway(&first, &case.settings) && case.request().old_object.is_some();
+        let room = if passes { self.afterwards.room(bytes.len()) } else { None };
         let decision = match room {
             Some(room) => {
                 let (cluster, decision, bytes) = (self.clone(), first.clone(), bytes.to_vec());
                 tokio::spawn(async move {
-                    cluster.confirm_afterwards(&bytes, known.now, decision).await;
+                    cluster.confirm_afterwards(&bytes, known, decision).await;
                     drop(room);
                 });
                 self.lately.note(case.request(), &first);
@@ -140,7 +130,7 @@ impl Cluster {
             old.read_by(settings.policies.status_rules(&resource.group, &resource.resource));
             self.pending.dress(old, self.believes_reviews());
         }
-        Case { review, settings, unreadable: None, at: None, until, moment: INSTANT }
+        Case { review, settings, unreadable: None, at: None, until }
     }
 
     async fn know_of(&self, case: &Case<'_>, freshness: Freshness) -> Known {
@@ -173,7 +163,7 @@ impl Cluster {
     /// Confirms a decision live, where it must not rest on what is known here, and uses up the approval that it rests on.
     async fn confirm(&self, case: &Case<'_>, mut known: Known, mut decision: Decision) -> Decided {
         let (request, until) = (case.request(), case.until);
-        if must_confirm(&decision) && self.catches_up(&known, case.moment).await {
+        if must_confirm(&decision) && self.catches_up(&known).await {
             (known, decision) = self.recall(case).await;
         }
         let mut is_so = None;
@@ -194,11 +184,18 @@ impl Cluster {
                 decision = case.decide(&live);
             }
             known = live;
-            if decision.may_follow_input()
-                && let Ok(Some(around)) = around
-                && self.explain(request, &mut known, &decision, &around, &case.settings)
-            {
-                decision = case.decide(&known);
+            if decision.may_follow_input() {
+                let around = match around.ok().flatten() {
+                    Some(around) => Some(around),
+                    None => {
+                        let late = self.look_around(&known.parent, true, &case.settings);
+                        tokio::time::timeout_at(until, late).await.ok().flatten()
+                    }
+                };
+                if around.is_some_and(|it| self.explain(request, &mut known, &decision, &it, &case.settings))
+                {
+                    decision = case.decide(&known);
+                }
             }
         }
         let follows = self.may_follow(request, &decision, is_so, until).await;
@@ -275,36 +272,44 @@ impl Cluster {
         }
     }
 
-    /// Confirms a drift that was let pass at this time, and does all that follows from it.
-    async fn confirm_afterwards(self: &Arc<Self>, bytes: &[u8], at: Timestamp, first: Decision) {
-        let deadline = Instant::now() + PATIENCE;
+    /// Confirms a drift that is let pass, and does all that follows from it. It is read at once what there is: what its
+    /// controller does next is no reason for what it has done. What cannot be read shows nothing else.
+    async fn confirm_afterwards(self: &Arc<Self>, bytes: &[u8], known: Known, first: Decision) {
         // It has been read before.
-        while let Ok(review) = Review::parse(bytes) {
-            let case = Case { at: Some(at), moment: MOMENT, ..self.case(review, Instant::now() + TIME) };
-            let (known, decision) = self.recall(&case).await;
-            let mut decided = self.confirm(&case, known, decision).await;
-            let is_unread = decided.decision.resolution == Resolution::ParentUnreadable;
-            if is_unread && Instant::now() < deadline {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-            if decided.decision.verdict.is_allowed() && !is_unread {
-                self.mend_trace(case.request(), &first, &decided.decision);
-            } else {
-                // It has happened, and nothing shows that it was no drift.
-                decided.decision = first;
-            }
-            self.conclude(&case, decided).await;
-            break;
+        let Ok(review) = Review::parse(bytes) else { return };
+        let case = Case { at: Some(known.now), ..self.case(review, Instant::now() + TIME) };
+        let (request, until) = (case.request(), case.until);
+        let around = tokio::time::timeout_at(until, self.look_around(&known.parent, true, &case.settings));
+        let so = async {
+            let is_asked = self.must_be_so(request, &first);
+            if is_asked { Some(self.is_so(request, until).await) } else { None }
+        };
+        let (mut live, around, so) = tokio::join!(self.know_of(&case, Freshness::Live), around, so);
+        let mut now = case.decide(&live);
+        if now.may_follow_input()
+            && let Ok(Some(around)) = around
+            && self.explain(request, &mut live, &now, &around, &case.settings)
+        {
+            now = case.decide(&live);
         }
+        let is_none = now.cause.is_some_and(|cause| cause != Cause::Drift) && now.verdict.is_allowed();
+        let (known, decision) = if is_none { (live, now) } else { (known, first.clone()) };
+        if is_none {
+            self.mend_trace(request, &first, &decision);
+        }
+        // It may have been deleted since.
+        let so = so.map(|so| so.filter(|is_so| *is_so));
+        let follows = self.may_follow(request, &decision, so, until).await;
+        self.conclude(&case, Decided { known, decision, follows }).await;
     }
 
     /// Has an object get the trace that it should have been given, where it turned out that a change was no drift.
     fn mend_trace(&self, request: &Request<'_>, first: &Decision, now: &Decision) {
+        let Some(old) = request.old_object.as_ref().filter(|_| !request.is_dry_run()) else { return };
         let trace = |decision: &Decision| decision.patch.annotations.get(TRACE).cloned().flatten();
-        if let (Some(given), Some(right), Some(old)) = (trace(first), trace(now), &request.old_object)
+        let stored = || old.metadata.annotations.get(TRACE).map(ToOwned::to_owned);
+        if let (Some(given), Some(right)) = (trace(first), trace(now).or_else(stored))
             && given != right
-            && !request.is_dry_run()
         {
             let object = ObjectId {
                 api_version: old.api_version.to_string(),
@@ -317,13 +322,13 @@ impl Cluster {
     }
 
     /// Whether the parent turns out to have changed within a moment.
-    async fn catches_up(&self, known: &Known, moment: Duration) -> bool {
+    async fn catches_up(&self, known: &Known) -> bool {
         let KnownParent::Found { summary, .. } = &known.parent else { return false };
         let Ok(kind) = self.kinds.of_kind(&summary.id.api_version, &summary.id.kind).await else {
             return false;
         };
         let index = self.watch(&kind);
-        let deadline = Instant::now() + moment;
+        let deadline = Instant::now() + MOMENT;
         let mut changes = index.changes();
         while let Some(left) = left_until(deadline) {
             match index.look(&summary.id.namespace, &summary.id.name, &summary.uid) {
@@ -395,14 +400,16 @@ fn is_plain(decision: &Decision) -> bool {
         && decision.matched().next().is_none()
 }
 
-/// Whether a drift is let pass in any case, and what is known of it can be put right afterwards. What rests on an approval
-/// is confirmed before: somebody may have taken it back. What is created has no uid yet.
-fn passes_anyway(request: &Request<'_>, decision: &Decision) -> bool {
+/// Whether the update of an object is let pass in any case, though it is drift, and what is known of the object can be put right
+/// afterwards. What is created has no uid yet, what is deleted is gone by then, and a `scale` is recorded beside what it
+/// changes. What rests on an approval, or on a rule that may read more than is known here, is confirmed before.
+fn passes_anyway(decision: &Decision, settings: &Settings) -> bool {
     decision.verdict.is_allowed()
         && decision.cause == Some(Cause::Drift)
-        && !matches!(decision.resolution, Resolution::Approved(_))
+        && decision.class == Class::Update
+        && matches!(decision.resolution, Resolution::Logged | Resolution::Ruled(_))
         && used_up(decision).is_none()
-        && request.old_object.is_some()
+        && !settings.exceptions.asks_for_parent()
 }
 
 /// Whether a change was denied for want of an approval.

@@ -59,11 +59,17 @@ pub(crate) struct Unwritten {
     pub(crate) may_pass: bool,
     /// Whether somebody else has written meanwhile.
     conflicts: bool,
+    /// Whether there is nothing any more to write to.
+    gone: bool,
 }
 
 impl Unwritten {
+    fn unknown(reason: String) -> Self {
+        Self { reason, may_pass: true, conflicts: false, gone: false }
+    }
+
     fn late() -> Self {
-        Self { reason: "the API server did not answer in time".to_owned(), may_pass: true, conflicts: false }
+        Self::unknown("the API server did not answer in time".to_owned())
     }
 }
 
@@ -71,8 +77,8 @@ impl From<kube::Error> for Unwritten {
     fn from(error: kube::Error) -> Self {
         let refused =
             matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 422));
-        let conflicts = matches!(&error, kube::Error::Api(status) if status.code == 409);
-        Self { reason: error.to_string(), may_pass: !refused, conflicts }
+        let is = |code| matches!(&error, kube::Error::Api(status) if status.code == code);
+        Self { may_pass: !refused, conflicts: is(409), gone: is(404), reason: error.to_string() }
     }
 }
 
@@ -107,7 +113,7 @@ impl Cluster {
         if self.believes_reviews() || !decision.effects.iter().any(tells) {
             return true;
         }
-        managers::status_write(request).is_some() || self.is_so(request, until).await == Some(true)
+        managers::status_write(request).is_some() || matches!(self.is_seen(request, until).await, Ok(true))
     }
 
     /// Starts what comes after the answer. Claims of who wrote a status are taken up only if its `word` is taken.
@@ -303,6 +309,8 @@ impl Cluster {
         let written = tokio::time::timeout(WRITE_DEADLINE, writing).await;
         match written {
             Ok(Ok(())) => true,
+            // Deleted since it was read.
+            Ok(Err(Unwritten { gone: true, .. })) => true,
             // Next time.
             Ok(Err(Unwritten { conflicts: true, .. })) => false,
             Ok(Err(Unwritten { reason, .. })) => {
@@ -327,8 +335,7 @@ impl Cluster {
         annotations: &Annotations,
     ) -> Result<(), Unwritten> {
         let kind = self.kinds.of_kind(&object.api_version, &object.kind).await;
-        let kind =
-            kind.map_err(|error| Unwritten { reason: error.to_string(), may_pass: true, conflicts: false })?;
+        let kind = kind.map_err(|error| Unwritten::unknown(error.to_string()))?;
         let stored: Annotations =
             annotations.iter().map(|(name, value)| (suffix.key(name), value.clone())).collect();
         let mut metadata = json!({"uid": uid, "annotations": stored});

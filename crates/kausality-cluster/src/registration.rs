@@ -588,3 +588,6 @@ fn api(client: Client, manifest: &Value) -> Api<DynamicObject> {
     };
     Api::all_with(client, &resource)
 }
+
+#[cfg(test)]
+mod tests;

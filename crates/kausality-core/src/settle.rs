@@ -260,6 +260,9 @@ pub fn of(parent: &Summary, settling: Settling, calm: Calm) -> Settled {
             Err(Unobserved) => return Settled::Unknown,
         },
     };
+    if settled == Settled::Marked && since.zip(calm.now).is_some_and(|(since, now)| since > now) {
+        return Settled::Restless("it has settled later".to_owned());
+    }
     match restless(since.max(calm.last_change).max(calm.input), settling.quiet, calm.now) {
         Some(why) => Settled::Restless(why),
         None => settled,

@@ -97,7 +97,20 @@ impl Cluster {
     /// Whether the object that is said to be written is there, and has had the version that it is said to have; nothing, if the
     /// API server does not tell. What may not be read cannot be told; then the parent's uid has to do.
     pub(crate) async fn is_so(&self, request: &Request<'_>, until: Instant) -> Option<bool> {
-        let Some(old) = &request.old_object else { return Some(true) };
+        match self.is_seen(request, until).await {
+            Ok(is_so) => Some(is_so),
+            Err(Some(Unread::Forbidden(_))) => Some(true),
+            Err(Some(Unread::Failed(_)) | None) => None,
+        }
+    }
+
+    /// The same, where what may not be read shows nothing: why it was not read, if it was not.
+    pub(crate) async fn is_seen(
+        &self,
+        request: &Request<'_>,
+        until: Instant,
+    ) -> Result<bool, Option<Unread>> {
+        let Some(old) = &request.old_object else { return Ok(true) };
         let said = &old.metadata;
         let Request { resource, namespace, .. } = request;
         let mut kind = self.kinds.of_resource(&resource.group, &resource.resource).await;
@@ -107,17 +120,17 @@ impl Cluster {
         }
         let kind = match kind {
             Ok(kind) => kind,
-            Err(UnknownKind::NotServed(_)) => return Some(false),
-            Err(UnknownKind::Failed(..)) => return None,
+            Err(UnknownKind::NotServed(_)) => return Ok(false),
+            Err(UnknownKind::Failed(..)) => return Err(None),
         };
         let (namespace, name) = (if kind.namespaced { &**namespace } else { "" }, said.any_name());
         match timeout_at(until, self.read(&kind, namespace, name, false)).await {
             Ok(Ok(Some(live))) => {
-                Some(live.uid == *said.uid && comes_after(&live.resource_version, &said.resource_version))
+                Ok(live.uid == *said.uid && comes_after(&live.resource_version, &said.resource_version))
             }
-            Ok(Err(Unread::Forbidden(_))) => Some(true),
-            Ok(Ok(None)) => Some(false),
-            Ok(Err(Unread::Failed(_))) | Err(_) => None,
+            Ok(Ok(None)) => Ok(false),
+            Ok(Err(unread)) => Err(Some(unread)),
+            Err(_) => Err(None),
         }
     }
 

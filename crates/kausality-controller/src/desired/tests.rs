@@ -112,7 +112,8 @@ fn show(policies: &[Policy], desired: &Desired) -> String {
         }
         lines.push(format!("  namespaces {}", webhook["namespaceSelector"]));
         lines.push(format!("  objects {}", webhook["objectSelector"]));
-        for condition in webhook["matchConditions"].as_array().into_iter().flatten().skip(1) {
+        let conditions = webhook["matchConditions"].as_array().into_iter().flatten();
+        for condition in conditions.filter(|it| it["name"] != "intent-or-kausality-annotations") {
             lines.push(format!(
                 "  {}: {}",
                 condition["name"].as_str().unwrap(),

@@ -47,6 +47,8 @@ pub(super) fn is_local(mutating: &Seen) -> bool {
 fn is_own(entry: &Value) -> bool {
     [
         registration::WEBHOOK,
+        registration::OF_PLAIN,
+        registration::OF_NAMESPACES,
         registration::OF_STATUS,
         registration::OF_STATUS_METADATA,
         registration::OF_DECISIONS,

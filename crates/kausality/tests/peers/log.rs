@@ -256,7 +256,7 @@ fn origin(trace: &str) -> Option<(String, String)> {
 /// What Kausality noted about a request.
 fn annotation<'a>(event: &'a AuditEvent, key: &str) -> Option<&'a String> {
     let of = |webhook: &str| event.annotations.get(&format!("{webhook}.kausality.io/{key}"));
-    of("drift").or_else(|| of("status"))
+    ["drift", "drift-plain", "status"].into_iter().find_map(of)
 }
 
 fn resource_version(event: &AuditEvent) -> Option<u64> {
