@@ -297,8 +297,6 @@ impl Cluster {
         if is_none {
             self.mend_trace(request, &first, &decision);
         }
-        // It may have been deleted since.
-        let so = so.map(|so| so.filter(|is_so| *is_so));
         let follows = self.may_follow(request, &decision, so, until).await;
         self.conclude(&case, Decided { known, decision, follows }).await;
     }

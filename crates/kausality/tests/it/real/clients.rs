@@ -243,4 +243,32 @@ async fn forged_reviews_have_no_effect() {
     .await
     .map(|known| assert_eq!(known, expected))
     .unwrap();
+
+    // Nor have they any where nobody waits until a drift is confirmed.
+    must(&plane, "dave", &["annotate", "namespace", "default", "kausality.io/mode=log"]);
+    eventually(PATIENCE, "a drift that passes, and is entered", async || {
+        let (done, said) = resize("4");
+        let entries = drifts(&plane);
+        let passed = entries.iter().any(|entry| entry["status"]["state"] == "Passed");
+        if done && passed { Ok(()) } else { Err(format!("{said}: {entries:#?}")) }
+    })
+    .await
+    .unwrap();
+    let entered = drifts(&plane).len();
+    for nth in 0..5 {
+        let mut old = child.clone();
+        old["metadata"]["uid"] = format!("invented-{nth}").into();
+        let mut new = old.clone();
+        new["data"]["size"] = format!("forged-{nth}").into();
+        let review = update_of(EKS_CONTROLLER, "configmaps", "", &old, &new).to_string();
+        let answer = post(&address, review).await.unwrap();
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+    }
+    eventually(PATIENCE, "what is found out afterwards", async || {
+        let metrics = fetch(&health, "/metrics").await.unwrap_or_default();
+        metrics.contains("kausality_reviews_disproved_total 25").then_some(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(drifts(&plane).len(), entered);
 }
