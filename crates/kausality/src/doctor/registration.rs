@@ -48,7 +48,6 @@ fn is_own(entry: &Value) -> bool {
     [
         registration::WEBHOOK,
         registration::OF_PLAIN,
-        registration::OF_NAMESPACES,
         registration::OF_STATUS,
         registration::OF_STATUS_METADATA,
         registration::OF_DECISIONS,
