@@ -30,8 +30,8 @@ const PLANTS: &[Plant] = &[
     Plant {
         name: "the live confirmation is skipped",
         file: "crates/kausality-cluster/src/admission.rs",
-        right: "if must_confirm(&decision) {\n            let mut live",
-        wrong: "if false {\n            let mut live",
+        right: "if must_confirm(&decision) {\n            let around",
+        wrong: "if false {\n            let around",
         shows: "was denied",
         near: 33,
     },
