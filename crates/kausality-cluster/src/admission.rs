@@ -68,8 +68,8 @@ impl Cluster {
     /// Decides a review before the time is up, does what must be done before the answer, and starts what comes after
     /// it. With the decision comes what `describe` says of the request.
     ///
-    /// What is to be denied is confirmed before. A drift that passes anyway is answered from memory: it is confirmed, entered
-    /// and told of afterwards.
+    /// What is to be denied is confirmed before. An update that is drift and passes anyway is answered from memory: it is confirmed,
+    /// entered and reported afterwards.
     ///
     /// # Errors
     /// If the bytes are no review.
@@ -96,8 +96,8 @@ impl Cluster {
         }
         let case = Case { unreadable, ..self.case(review, until) };
         let (known, first) = self.recall(&case).await;
-        let passes = passes_anyway(&first, &case.settings) && case.request().old_object.is_some();
-        let room = if passes { self.afterwards.room(bytes.len()) } else { None };
+        let room =
+            if passes_anyway(&first, &case.settings) { self.afterwards.room(bytes.len()) } else { None };
         let decision = match room {
             Some(room) => {
                 let (cluster, decision, bytes) = (self.clone(), first.clone(), bytes.to_vec());
@@ -293,10 +293,13 @@ impl Cluster {
             now = case.decide(&live);
         }
         let is_none = now.cause.is_some_and(|cause| cause != Cause::Drift) && now.verdict.is_allowed();
-        let (known, decision) = if is_none { (live, now) } else { (known, first.clone()) };
-        if is_none {
-            self.mend_trace(request, &first, &decision);
-        }
+        let (known, decision) = match is_none {
+            true => {
+                self.mend_trace(request, &first, &now);
+                (live, now)
+            }
+            false => (known, first),
+        };
         let follows = self.may_follow(request, &decision, so, until).await;
         self.conclude(&case, Decided { known, decision, follows }).await;
     }

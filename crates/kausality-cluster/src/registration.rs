@@ -90,8 +90,8 @@ pub fn matters() -> String {
     )
 }
 
-/// Resources of the core group of which every change is asked about, without a look into it: neither a node nor the API server
-/// itself writes them, and all that they want may matter. A look at a large object costs an API server half as much as
+/// Resources of the core group of which every change is asked about, without a look into it: no node writes them, the API server
+/// itself only in `kube-system`, and all that they want may matter. A look at a large object costs an API server half as much as
 /// to ask.
 const PLAIN: [&str; 3] = ["configmaps", "persistentvolumeclaims", "secrets"];
 
